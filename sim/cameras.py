@@ -1,0 +1,73 @@
+"""The camera registry: where each camera is, what it looks at, and what it sees."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Triple = tuple[float, float, float]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Camera:
+    """A pinhole camera with square pixels.
+
+    Coordinates are metres in the world's frame, or with `on_hand` in the hand's: x forwards,
+    z from the flange to the fingertips, the tool at z = 0.212.
+    """
+
+    description: str
+    eye: Triple
+    target: Triple
+    up: Triple
+    fov: float  # vertical field of view [deg]
+    on_hand: bool = False
+
+    def placed(
+        self, hand_position: NDArray[np.float64], hand_rotation: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+        """Eye, target [m] and up direction in the world, each (3,)."""
+        eye, target, up = np.array(self.eye), np.array(self.target), np.array(self.up)
+        if not self.on_hand:
+            return eye, target, up
+        return (
+            hand_position + hand_rotation @ eye,
+            hand_position + hand_rotation @ target,
+            hand_rotation @ up,
+        )
+
+
+CAMERAS: dict[str, Camera] = {
+    "front": Camera(
+        description="across the table, facing the robot",
+        eye=(1.20, 0.0, 0.78),
+        target=(0.47, 0.0, 0.04),
+        up=(0, 0, 1),
+        fov=36,
+    ),
+    "overhead": Camera(
+        description="straight down on the table",
+        eye=(0.50, 0.0, 1.15),
+        target=(0.50, 0.0, 0.0),
+        up=(1, 0, 0),
+        fov=38,
+    ),
+    "wrist": Camera(
+        description="on the hand, looking past the fingertips",
+        eye=(0.085, 0.0, 0.115),
+        target=(0.04, 0.0, 0.25),
+        up=(1, 0, 0),
+        fov=80,
+        on_hand=True,
+    ),
+}
+
+STUDIO = Camera(
+    description="the larger view of render() and videos",
+    eye=(1.42, 0.70, 0.85),
+    target=(0.36, 0.0, 0.20),
+    up=(0, 0, 1),
+    fov=42,
+)

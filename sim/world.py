@@ -1,0 +1,287 @@
+"""The physics engine behind one door: the only importer of pybullet, and bodies have names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pybullet
+from numpy.typing import NDArray
+
+PHYSICS_HZ = 240
+TABLE_SIZE = 0.8  # edge of the square table top [m]
+TABLE_CENTRE = (0.4, 0.0)  # its centre; the robot stands at the origin, on the near edge [m]
+TABLE_RGBA = (0.83, 0.79, 0.72, 1.0)
+LIGHT = (0.4, -0.8, 1.6)  # direction the light comes from
+
+NEAR, FAR = 0.02, 4.0  # what cameras see lies between these distances [m]
+
+Vector = Sequence[float] | NDArray[np.floating]
+Image = NDArray[np.uint8]
+
+
+@dataclass(frozen=True)
+class View:
+    """A viewpoint: eye and target [m], the direction that is up, vertical field of view [deg]."""
+
+    eye: Vector
+    target: Vector
+    up: Vector
+    fov: float
+
+
+def has_fast_images() -> bool:
+    """Whether this PyBullet was built with numpy, and hands over images as arrays, not tuples."""
+    return bool(pybullet.isNumpyEnabled())
+
+
+@dataclass(frozen=True)
+class Picture:
+    """What a camera saw."""
+
+    rgb: NDArray[np.uint8]  # (H, W, 3)
+    depth: NDArray[np.float32]  # (H, W) distance along the optical axis [m]
+    segmentation: NDArray[np.int32]  # (H, W) index into `names`; -1 is background
+    names: tuple[str, ...]
+
+
+class World:
+    """A table in a PyBullet client of its own (DIRECT mode: no display, no OpenGL)."""
+
+    def __init__(self) -> None:
+        self._client = pybullet.connect(pybullet.DIRECT)
+        self._bodies: dict[str, int] = {}
+        self._links: dict[tuple[str, str], int] = {}
+        self._shapes: dict[tuple[float, ...], int] = {}
+        pybullet.setPhysicsEngineParameter(
+            fixedTimeStep=1 / PHYSICS_HZ,
+            deterministicOverlappingPairs=1,
+            physicsClientId=self._client,
+        )
+        pybullet.setGravity(0, 0, -9.81, physicsClientId=self._client)
+        half = TABLE_SIZE / 2
+        self.add_box(
+            "table", (half, half, 0.02), 0, (*TABLE_CENTRE, -0.02), 0, TABLE_RGBA, friction=0.8
+        )
+
+    def close(self) -> None:
+        if self._client >= 0:
+            pybullet.disconnect(physicsClientId=self._client)
+            self._client = -1
+
+    def step(self, n_substeps: int) -> None:
+        for _ in range(n_substeps):
+            pybullet.stepSimulation(physicsClientId=self._client)
+
+    # Bodies -------------------------------------------------------------------------------
+
+    def load_robot(self, name: str, urdf: Path) -> None:
+        """Fix the robot of this URDF at the origin."""
+        body = pybullet.loadURDF(str(urdf), useFixedBase=True, physicsClientId=self._client)
+        self._bodies[name] = body
+        for index in range(pybullet.getNumJoints(body, physicsClientId=self._client)):
+            info = pybullet.getJointInfo(body, index, physicsClientId=self._client)
+            self._links[name, info[1].decode()] = index
+            self._links[name, info[12].decode()] = index
+
+    def add_box(
+        self,
+        name: str,
+        half_extents: Vector,
+        mass: float,
+        position: Vector,
+        yaw: float,
+        rgba: Vector,
+        friction: float,
+    ) -> None:
+        """A box [m, kg, rad]; mass 0 makes it immovable."""
+        collision, visual = self._box_shapes(tuple(half_extents), tuple(rgba))
+        self._bodies[name] = body = pybullet.createMultiBody(
+            baseMass=mass,
+            baseCollisionShapeIndex=collision,
+            baseVisualShapeIndex=visual,
+            basePosition=position,
+            useMaximalCoordinates=1,
+            baseOrientation=(0, 0, np.sin(yaw / 2), np.cos(yaw / 2)),
+            physicsClientId=self._client,
+        )
+        pybullet.changeDynamics(
+            body, -1, lateralFriction=friction, physicsClientId=self._client
+        )
+
+    def _box_shapes(self, half_extents: tuple[float, ...], rgba: tuple[float, ...]) -> tuple[int, int]:
+        # Shapes outlive their bodies in Bullet: made once and shared, or every episode would leak.
+        client = self._client
+        for key in (half_extents, (*half_extents, *rgba)):
+            if key not in self._shapes:
+                self._shapes[key] = (
+                    pybullet.createCollisionShape(
+                        pybullet.GEOM_BOX, halfExtents=half_extents, physicsClientId=client
+                    )
+                    if key == half_extents
+                    else pybullet.createVisualShape(
+                        pybullet.GEOM_BOX,
+                        halfExtents=half_extents,
+                        rgbaColor=rgba,
+                        specularColor=(0, 0, 0),
+                        physicsClientId=client,
+                    )
+                )
+        return self._shapes[half_extents], self._shapes[*half_extents, *rgba]
+
+    def remove(self, name: str) -> None:
+        pybullet.removeBody(self._bodies.pop(name), physicsClientId=self._client)
+
+    def put_to_sleep(self, name: str) -> None:
+        """Spare a body at rest its physics until something touches it."""
+        pybullet.changeDynamics(
+            self._bodies[name],
+            -1,
+            activationState=pybullet.ACTIVATION_STATE_ENABLE_SLEEPING
+            | pybullet.ACTIVATION_STATE_SLEEP,
+            physicsClientId=self._client,
+        )
+
+    def position(self, name: str) -> NDArray[np.float64]:
+        """(3,) centre of the body [m]."""
+        position, _ = pybullet.getBasePositionAndOrientation(
+            self._bodies[name], physicsClientId=self._client
+        )
+        return np.array(position)
+
+    def yaw(self, name: str) -> float:
+        """Rotation of the body about the vertical [rad]."""
+        _, quaternion = pybullet.getBasePositionAndOrientation(
+            self._bodies[name], physicsClientId=self._client
+        )
+        return float(pybullet.getEulerFromQuaternion(quaternion)[2])
+
+    def touching(self, name: str, other: str, other_link: str) -> bool:
+        return bool(
+            pybullet.getContactPoints(
+                bodyA=self._bodies[name],
+                bodyB=self._bodies[other],
+                linkIndexB=self._links[other, other_link],
+                physicsClientId=self._client,
+            )
+        )
+
+    # Joints -------------------------------------------------------------------------------
+
+    def joint_positions(self, name: str, joints: Sequence[str]) -> NDArray[np.float64]:
+        """Positions of these joints [rad or m]."""
+        indices = [self._links[name, joint] for joint in joints]
+        states = pybullet.getJointStates(
+            self._bodies[name], indices, physicsClientId=self._client
+        )
+        return np.array([state[0] for state in states])
+
+    def reset_joints(self, name: str, positions: Mapping[str, float]) -> None:
+        """Place these joints at rest, at once."""
+        for joint, position in positions.items():
+            pybullet.resetJointState(
+                self._bodies[name],
+                self._links[name, joint],
+                position,
+                targetVelocity=0.0,
+                physicsClientId=self._client,
+            )
+
+    def drive_joint(
+        self, name: str, joint: str, target: float, force: float, velocity: float
+    ) -> None:
+        """Servo a joint to `target`, with at most this force [N or N m] and speed."""
+        pybullet.setJointMotorControl2(
+            self._bodies[name],
+            self._links[name, joint],
+            pybullet.POSITION_CONTROL,
+            targetPosition=target,
+            force=force,
+            maxVelocity=velocity,
+            positionGain=0.2,
+            physicsClientId=self._client,
+        )
+
+    def couple_joints(self, name: str, joint: str, other: str) -> None:
+        """Gear two sliding joints so that both move by the same amount."""
+        constraint = pybullet.createConstraint(
+            self._bodies[name],
+            self._links[name, joint],
+            self._bodies[name],
+            self._links[name, other],
+            jointType=pybullet.JOINT_GEAR,
+            jointAxis=(1, 0, 0),
+            parentFramePosition=(0, 0, 0),
+            childFramePosition=(0, 0, 0),
+            physicsClientId=self._client,
+        )
+        pybullet.changeConstraint(
+            constraint, gearRatio=-1, erp=0.1, maxForce=50, physicsClientId=self._client
+        )
+
+    def set_link_friction(self, name: str, link: str, friction: float) -> None:
+        pybullet.changeDynamics(
+            self._bodies[name],
+            self._links[name, link],
+            lateralFriction=friction,
+            physicsClientId=self._client,
+        )
+
+    def link_pose(self, name: str, link: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Origin (3,) [m] and rotation (3, 3) of a link's frame in the world."""
+        state = pybullet.getLinkState(
+            self._bodies[name],
+            self._links[name, link],
+            computeForwardKinematics=1,
+            physicsClientId=self._client,
+        )
+        rotation = pybullet.getMatrixFromQuaternion(state[5])
+        return np.array(state[4]), np.array(rotation).reshape(3, 3)
+
+    # Cameras ------------------------------------------------------------------------------
+
+    def image(self, view: View, width: int, height: int, *, shadow: bool = False) -> Image:
+        """(H, W, 3) uint8 colours from this viewpoint."""
+        rgba = self._render(view, width, height, shadow, pybullet.ER_NO_SEGMENTATION_MASK)[2]
+        return _colours(rgba, width, height)
+
+    def picture(self, view: View, width: int, height: int) -> Picture:
+        """Colours, depth and segmentation from this viewpoint."""
+        _, _, rgba, buffer, labels = self._render(view, width, height, False, 0)
+        nearness = np.array(buffer, dtype=np.float32).reshape(height, width)
+        bodies = np.array(labels, dtype=np.int32).reshape(height, width)
+        segmentation = np.full_like(bodies, -1)
+        for index, body in enumerate(self._bodies.values()):
+            segmentation[bodies == body] = index
+        return Picture(
+            rgb=_colours(rgba, width, height),
+            depth=FAR * NEAR / (FAR - (FAR - NEAR) * nearness),
+            segmentation=segmentation,
+            names=tuple(self._bodies),
+        )
+
+    def _render(self, view: View, width: int, height: int, shadow: bool, flags: int) -> Any:
+        return pybullet.getCameraImage(
+            width,
+            height,
+            pybullet.computeViewMatrix(view.eye, view.target, view.up),
+            pybullet.computeProjectionMatrixFOV(view.fov, width / height, NEAR, FAR),
+            lightDirection=LIGHT,
+            shadow=int(shadow),
+            flags=flags,
+            renderer=pybullet.ER_TINY_RENDERER,
+            physicsClientId=self._client,
+        )
+
+
+def _colours(rgba: Any, width: int, height: int) -> Image:
+    # A PyBullet built without numpy returns tuples; the arrays are the same either way.
+    return np.array(rgba, dtype=np.uint8).reshape(height, width, 4)[:, :, :3].copy()
+
+
+def numpy_support() -> bool:
+    """Whether this PyBullet hands images over as arrays (fast) instead of tuples."""
+    return bool(pybullet.isNumpyEnabled())
