@@ -66,8 +66,8 @@ CAMERAS: dict[str, Camera] = {
 
 STUDIO = Camera(
     description="the larger view of render() and videos",
-    eye=(1.42, 0.70, 0.85),
-    target=(0.36, 0.0, 0.20),
+    eye=(1.45, 0.75, 0.95),
+    target=(0.33, 0.0, 0.22),
     up=(0, 0, 1),
-    fov=42,
+    fov=44,
 )

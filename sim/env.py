@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import string
 from collections.abc import Sequence
 from typing import Any, SupportsFloat
 
@@ -24,6 +23,7 @@ from fetchlab.sim.kinematics import (
 from fetchlab.sim.observation import OBJECT_FEATURES, PROPRIOCEPTION
 from fetchlab.sim.robot import MAX_OPENING, Panda
 from fetchlab.sim.scene import BLOCK_MASS, BLOCK_SIZE, COLOURS, MAX_OBJECTS, Scene, draw_scene
+from fetchlab.sim.sentence import Sentence
 from fetchlab.sim.tasks.base import TableState
 from fetchlab.sim.tasks.registry import TASKS
 from fetchlab.sim.world import PHYSICS_HZ, Image, Picture, View, World
@@ -251,12 +251,10 @@ class Tabletop(gymnasium.Env[dict[str, Any], NDArray[np.float32]]):
     def _observation_space(self) -> spaces.Dict:
         size = self.config.image_size
         image = spaces.Box(0, 255, (size, size, 3), np.uint8)
-        sentences = self._task.sentences()
-        charset = "".join(sorted({*string.ascii_lowercase, " ", *"".join(sentences)}))
         parts: dict[str, spaces.Space[Any]] = {
             "agent_pos": spaces.Box(-4.0, 4.0, (len(PROPRIOCEPTION),), np.float32),
             "environment_state": spaces.Box(-10.0, 10.0, (MAX_OBJECTS * ROW,), np.float32),
-            "instruction": spaces.Text(max(map(len, sentences)), charset=charset),
+            "instruction": Sentence(self._task.sentences()),
         }
         if self.config.cameras:
             parts["pixels"] = spaces.Dict({camera: image for camera in self.config.cameras})

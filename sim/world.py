@@ -2,14 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import contextlib
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pybullet
 from numpy.typing import NDArray
+
+
+@contextlib.contextmanager
+def _no_banner() -> Iterator[None]:
+    """PyBullet greets on stderr when imported, where a person's mistake should be the only line."""
+    stderr = os.dup(2)
+    with open(os.devnull, "wb") as nowhere:
+        os.dup2(nowhere.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(stderr, 2)
+        os.close(stderr)
+
+
+with _no_banner():
+    import pybullet
 
 PHYSICS_HZ = 240
 TABLE_SIZE = 0.8  # edge of the square table top [m]
@@ -59,6 +77,8 @@ class World:
         pybullet.setPhysicsEngineParameter(
             fixedTimeStep=1 / PHYSICS_HZ,
             deterministicOverlappingPairs=1,
+            # Bullet's default of 50 buys nothing here; at 10 blocks slip (docs/decisions.md).
+            numSolverIterations=25,
             physicsClientId=self._client,
         )
         pybullet.setGravity(0, 0, -9.81, physicsClientId=self._client)
