@@ -135,9 +135,11 @@ class Tabletop(gymnasium.Env[dict[str, Any], NDArray[np.float32]]):
         return self._observation(), self._info("")
 
     def _lay(self, scene: Scene) -> None:
-        for index in range(len(self.scene.blocks)):
+        for index in reversed(range(len(self.scene.blocks))):  # so that Bullet's slots free in order
             self._world.remove(_name(index))
         self.scene = scene
+        self._robot.reset()
+        self._world.step(1)  # clears the engine's memory of old contacts
         self._robot.reset()
         half = (BLOCK_SIZE / 2,) * 3
         for index, block in enumerate(scene.blocks):

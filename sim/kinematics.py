@@ -30,7 +30,7 @@ _FOREARM_ANGLE = math.atan2(ELBOW_OFFSET, ELBOW_TO_WRIST)
 JOINT_LOWER = np.array([-2.8973, -1.7628, -2.8973, -3.0718, -2.8973, -0.0175, -2.8973])  # rad
 JOINT_UPPER = np.array([2.8973, 1.7628, 2.8973, -0.0698, 2.8973, 3.7525, 2.8973])  # rad
 # The box that end-effector targets are clipped to [m]; every corner is in reach.
-WORKSPACE_LOWER = np.array([0.26, -0.29, 0.012])
+WORKSPACE_LOWER = np.array([0.29, -0.29, 0.012])
 WORKSPACE_UPPER = np.array([0.71, 0.29, 0.33])
 
 

@@ -74,6 +74,11 @@ class World:
         self._bodies: dict[str, int] = {}
         self._links: dict[tuple[str, str], int] = {}
         self._shapes: dict[tuple[float, ...], int] = {}
+        # The default broad phase tidies up a little at every step, where it left off the last time:
+        # old episodes would change the order in which new contacts are solved, and so the last bit.
+        pybullet.resetSimulation(
+            pybullet.RESET_USE_SIMPLE_BROADPHASE, physicsClientId=self._client
+        )
         pybullet.setPhysicsEngineParameter(
             fixedTimeStep=1 / PHYSICS_HZ,
             deterministicOverlappingPairs=1,
@@ -171,13 +176,6 @@ class World:
             self._bodies[name], physicsClientId=self._client
         )
         return np.array(position)
-
-    def yaw(self, name: str) -> float:
-        """Rotation of the body about the vertical [rad]."""
-        _, quaternion = pybullet.getBasePositionAndOrientation(
-            self._bodies[name], physicsClientId=self._client
-        )
-        return float(pybullet.getEulerFromQuaternion(quaternion)[2])
 
     def touching(self, name: str, other: str, other_link: str) -> bool:
         return bool(

@@ -1,0 +1,153 @@
+"""Episodes over processes, in fixed shards: the numbers do not depend on how many there are."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import multiprocessing
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+
+from gymnasium.vector import SyncVectorEnv
+
+from fetchlab.errors import UserError
+from fetchlab.eval.rollout import BATCH, EpisodeResult, EpisodeSpec, make_worlds, rollout
+from fetchlab.policy.base import Policy
+from fetchlab.sim.config import EnvConfig
+
+Played = dict[tuple[str, EpisodeSpec], EpisodeResult]  # by policy and episode
+
+SHARD = 25  # episodes; a whole number of shards a core keeps all of them busy to the end
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shard:
+    """The smallest piece of work handed to a process."""
+
+    policy: str
+    """folder of a checkpoint, or a registered name"""
+    specs: tuple[EpisodeSpec, ...]
+
+
+def split(policy: str, specs: Sequence[EpisodeSpec]) -> list[Shard]:
+    """Shards of fixed size, whatever the number of workers."""
+    return [
+        Shard(policy=policy, specs=tuple(specs[start : start + SHARD]))
+        for start in range(0, len(specs), SHARD)
+    ]
+
+
+def worker_count(asked: int) -> int:
+    """The number of processes; 0 asks for one a core that this process may use."""
+    if asked < 0:
+        raise UserError(f"--workers must be 0 (one a core) or more, got {asked}")
+    return asked or usable_cores()
+
+
+def usable_cores() -> int:
+    """Cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def play_shards(
+    shards: Sequence[Shard], workers: int, on_done: Callable[[int], None] | None = None
+) -> Played:
+    """Play every shard; `on_done` hears how many episodes each one had."""
+    tell = on_done or (lambda episodes: None)
+    if workers == 1 or len(shards) < 2:
+        return _play_here(shards, tell)
+    played: Played = {}
+    with process_pool(min(workers, len(shards))) as pool:
+        futures: dict[Future[list[EpisodeResult]], Shard] = {
+            pool.submit(_play_in_worker, shard): shard for shard in shards
+        }
+        for future in as_completed(futures):
+            played |= _keyed(futures[future], future.result())
+            tell(len(futures[future].specs))
+    return played
+
+
+def _play_here(shards: Sequence[Shard], tell: Callable[[int], None]) -> Played:
+    played: Played = {}
+    with one_thread(), contextlib.closing(Player()) as player:
+        for shard in shards:
+            played |= _keyed(shard, player.play(shard))
+            tell(len(shard.specs))
+    return played
+
+
+def _keyed(shard: Shard, results: Sequence[EpisodeResult]) -> Played:
+    keys = [(shard.policy, spec) for spec in shard.specs]
+    return dict(zip(keys, results, strict=True))
+
+
+class Player:
+    """Plays shards in one process, and keeps the policies and simulators between them."""
+
+    def __init__(self) -> None:
+        self._policies: dict[str, Policy] = {}
+        self._worlds: dict[EnvConfig, SyncVectorEnv] = {}
+
+    def play(self, shard: Shard) -> list[EpisodeResult]:
+        """The results of its episodes."""
+        if shard.policy not in self._policies:
+            self._policies[shard.policy] = load(shard.policy)
+        policy = self._policies[shard.policy]
+        if policy.env_config not in self._worlds:
+            self._worlds[policy.env_config] = make_worlds(policy.env_config, BATCH)
+        return rollout(policy, shard.specs, self._worlds[policy.env_config])
+
+    def close(self) -> None:
+        """Let go of the simulators."""
+        for worlds in self._worlds.values():
+            worlds.close()
+
+
+def load(source: str) -> Policy:
+    """The policy of a checkpoint folder or a registered name."""
+    from fetchlab.policy.registry import load_policy
+
+    return load_policy(source)
+
+
+@contextlib.contextmanager
+def one_thread() -> Iterator[None]:
+    """Torch on one thread: quicker for small batches, and the same sums in every process."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def process_pool(workers: int) -> ProcessPoolExecutor:
+    """Processes that start from a clean server with torch loaded once, where the system can."""
+    if "forkserver" not in multiprocessing.get_all_start_methods():
+        context = multiprocessing.get_context("spawn")
+        return ProcessPoolExecutor(workers, context, initializer=_start_worker)
+    server = multiprocessing.get_context("forkserver")
+    server.set_forkserver_preload(["torch", "fetchlab.eval.parallel"])
+    return ProcessPoolExecutor(workers, server, initializer=_start_worker)
+
+
+def _start_worker() -> None:
+    import torch
+
+    torch.set_num_threads(1)
+
+
+@functools.cache
+def _player() -> Player:
+    """This process's player; only worker processes ask for it."""
+    return Player()
+
+
+def _play_in_worker(shard: Shard) -> list[EpisodeResult]:
+    return _player().play(shard)

@@ -1,0 +1,113 @@
+"""How sure the counts make us: an interval for one policy, a paired comparison of two."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+CONFIDENCE = 0.95
+
+Interval = tuple[float, float]
+
+
+def wilson(successes: int, trials: int, confidence: float = CONFIDENCE) -> Interval:
+    """Wilson's score interval of a success rate, as fractions; (0, 1) without a trial."""
+    if not 0 <= successes <= trials:
+        raise ValueError(f"{successes} successes in {trials} trials cannot be")
+    if trials == 0:
+        return 0.0, 1.0
+    from statsmodels.stats.proportion import proportion_confint
+
+    low, high = proportion_confint(successes, trials, alpha=1 - confidence, method="wilson")
+    return float(low), float(high)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairedComparison:
+    """Two policies on the same scenes; the difference is the first minus the second."""
+
+    n: int
+    n_first: int
+    """successes of the first policy"""
+    n_second: int
+    n_only_first: int
+    """scenes in which the first succeeded and the second failed"""
+    n_only_second: int
+    difference: float
+    ci95: Interval
+    p_value: float
+    """exact McNemar test of "both succeed equally often" """
+
+
+def compare_paired(first: Sequence[bool], second: Sequence[bool]) -> PairedComparison:
+    """Compare outcomes scene by scene.
+
+    Raises ValueError if the sequences are empty or differ in length.
+    """
+    if len(first) != len(second) or not first:
+        raise ValueError(f"cannot pair {len(first)} with {len(second)} outcomes")
+    both = sum(a and b for a, b in zip(first, second, strict=True))
+    only_first, only_second = sum(first) - both, sum(second) - both
+    return PairedComparison(
+        n=len(first),
+        n_first=sum(first),
+        n_second=sum(second),
+        n_only_first=only_first,
+        n_only_second=only_second,
+        difference=(only_first - only_second) / len(first),
+        ci95=paired_difference_interval(
+            both, only_first, only_second, len(first) - both - only_first - only_second
+        ),
+        p_value=mcnemar(only_first, only_second),
+    )
+
+
+def mcnemar(only_first: int, only_second: int) -> float:
+    """Two-sided exact p-value: could the scenes that tell them apart be coin tosses?"""
+    if only_first + only_second == 0:
+        return 1.0
+    from scipy.stats import binomtest
+
+    return float(binomtest(only_first, only_first + only_second).pvalue)
+
+
+def paired_difference_interval(
+    both: int, only_first: int, only_second: int, neither: int, confidence: float = CONFIDENCE
+) -> Interval:
+    """Interval of a difference of paired success rates, as fractions.
+
+    Newcombe's square-and-add interval (Statistics in Medicine 17, 1998, method 10): the Wilson
+    intervals of the two rates, put together with the correlation of the pairs. Unlike the
+    textbook (Wald) interval it stays honest when nearly every episode succeeds.
+    """
+    n = both + only_first + only_second + neither
+    rate_1, rate_2 = (both + only_first) / n, (both + only_second) / n
+    low_1, high_1 = wilson(both + only_first, n, confidence)
+    low_2, high_2 = wilson(both + only_second, n, confidence)
+    correlation = _correlation(both, only_first, only_second, neither)
+
+    def distance(a: float, b: float) -> float:
+        return math.sqrt(max(a * a - 2 * correlation * a * b + b * b, 0.0))
+
+    return (
+        rate_1 - rate_2 - distance(rate_1 - low_1, high_2 - rate_2),
+        rate_1 - rate_2 + distance(high_1 - rate_1, rate_2 - low_2),
+    )
+
+
+def _correlation(both: int, only_first: int, only_second: int, neither: int) -> float:
+    """Phi coefficient of the pairs, with Newcombe's continuity correction when positive."""
+    n = both + only_first + only_second + neither
+    margins = (
+        (both + only_first)
+        * (only_second + neither)
+        * (both + only_second)
+        * (only_first + neither)
+    )
+    if margins == 0:
+        return 0.0
+    determinant = both * neither - only_first * only_second
+    if determinant > 0:
+        return max(determinant - n / 2, 0) / math.sqrt(margins)
+    return determinant / math.sqrt(margins)

@@ -1,0 +1,122 @@
+"""What evaluations show on screen."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fetchlab.eval.results import Cell, Results, Swap
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+
+def percent(rate: float) -> str:
+    """A fraction in percent, without decimals where it is exactly 0 or 1."""
+    digits = 0 if rate in (0.0, 1.0) else 1
+    return f"{100 * rate:.{digits}f} %"
+
+
+def interval_text(cell: Cell) -> str:
+    """The 95 % interval in percent."""
+    if cell.ci95 is None:
+        return ""
+    low, high = cell.ci95
+    return f"{100 * low:.1f} – {100 * high:.1f} %"
+
+
+def failures_text(cell: Cell) -> str:
+    """Why episodes failed, most frequent first."""
+    ordered = sorted(cell.failures.items(), key=lambda item: (-item[1], item[0]))
+    return ", ".join(f"{reason.replace('_', ' ')} {count}" for reason, count in ordered)
+
+
+def cell_table(cells: Sequence[Cell]) -> Table:
+    """A row a cell, a section a policy."""
+    from rich.table import Table
+
+    table = Table(title="Success in scenes that no demonstration used")
+    for column in ("policy", "objects", "fetched", "rate", "95 % interval", "mean steps"):
+        table.add_column(column, justify="left" if column == "policy" else "right")
+    table.add_column("failures")
+    for row, cell in enumerate(cells):
+        last = row + 1 == len(cells) or cells[row + 1].policy != cell.policy
+        table.add_row(*_row(cell), end_section=last)
+    return table
+
+
+def _row(cell: Cell) -> list[str]:
+    if cell.success_rate is None or cell.mean_steps is None:
+        return [cell.policy, str(cell.n_objects), "–", "", "", "", cell.note]
+    return [
+        cell.policy,
+        str(cell.n_objects),
+        f"{cell.n_success}/{cell.n_episodes}",
+        percent(cell.success_rate),
+        interval_text(cell),
+        f"{cell.mean_steps:.1f}",
+        failures_text(cell),
+    ]
+
+
+def swap_sentence(swap: Swap) -> str:
+    """The instruction swap in words."""
+    low, high = swap.ci95
+    return (
+        f"Only the colour word changed, in {swap.n} scenes: {swap.policy} fetched the newly named "
+        f"block in {swap.n_followed} ({percent(swap.rate)}, 95 % interval {100 * low:.1f} to "
+        f"{100 * high:.1f} %), and each sentence's own block in {swap.n_both}."
+    )
+
+
+def show_results(results: Results, path: Path) -> None:
+    """Print the table, the instruction swap and where the file is."""
+    from rich.console import Console
+
+    console = Console()
+    console.print(cell_table(results.cells))
+    if results.instruction_swap is not None:
+        console.print(swap_sentence(results.instruction_swap))
+    console.print(f"{path}", style="dim", soft_wrap=True)
+
+
+@contextlib.contextmanager
+def episode_progress(total: int) -> Iterator[Callable[[int], None]]:
+    """A progress bar on stderr; what it yields is told how many more episodes are done."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+    from rich.progress import TimeRemainingColumn as Left
+
+    columns = TextColumn("evaluating"), BarColumn(), MofNCompleteColumn(), Left()
+    with Progress(*columns, console=Console(stderr=True)) as progress:
+        task = progress.add_task("episodes", total=total)
+        yield lambda episodes: progress.advance(task, episodes)
+
+
+def matrix_table(cells: Sequence[Cell], seen: Sequence[int]) -> Table:
+    """A row a policy, a column a number of objects."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    counts = sorted({cell.n_objects for cell in cells})
+    table = Table(
+        title="Scenes in which the named block was fetched (* blocks as in the demonstrations)",
+        title_justify="left",
+        box=SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
+    )
+    table.add_column("policy", no_wrap=True)
+    for count in counts:
+        table.add_column(f"{count}{'*' if count in seen else ''}", justify="right")
+    for policy in dict.fromkeys(cell.policy for cell in cells):
+        mine = {cell.n_objects: cell for cell in cells if cell.policy == policy}
+        table.add_row(policy, *(_short(mine.get(count)) for count in counts))
+    return table
+
+
+def _short(cell: Cell | None) -> str:
+    if cell is None:
+        return ""
+    return f"{cell.n_success}/{cell.n_episodes}" if cell.n_episodes else "cannot"

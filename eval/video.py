@@ -1,0 +1,182 @@
+"""One episode as a film: the table, what each camera saw, and where the policy looked."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+
+from fetchlab.errors import UserError
+from fetchlab.eval.overlay import Image, action_attention, draw_views, write
+from fetchlab.eval.parallel import load, one_thread
+from fetchlab.eval.results import write_whole
+from fetchlab.eval.rollout import EpisodeResult, EpisodeSpec, Moment, make_worlds, rollout
+from fetchlab.policy.base import Policy
+from fetchlab.sim.env import Tabletop
+from fetchlab.sim.observation import PROPRIOCEPTION
+from fetchlab.sim.scene import MAX_OBJECTS
+
+PLAIN_CAMERAS = ("front", "wrist")  # shown for policies that see none
+SLOWDOWN = 2  # an episode lasts about 1.4 s, too quick for the eye
+HOLD = 1.5  # the outcome stays this long [s]
+BAR = 48  # height of the strips with text [pixels]
+GRIPPER = PROPRIOCEPTION.index("gripper_opening [m]")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RolloutConfig:
+    """One episode, played before your eyes."""
+
+    policy: str
+    """folder of a trained policy, or `expert`"""
+    instruction: str | None = None
+    """what to say, e.g. "fetch the green block"; by default what the scene's seed draws"""
+    objects: int = 6
+    """number of objects on the table"""
+    seed: int = 1
+    """draws the scene; odd seeds were never used for demonstrations"""
+    video: Path | None = None
+    """MP4 file (H.264, plays in browsers); the result is written beside it, as JSON"""
+    still: Path | None = None
+    """PNG file of the moment in the middle of the episode"""
+    layer: int = -1
+    """decoder layer whose attention is drawn; -1 is the last"""
+
+    def __post_init__(self) -> None:
+        if not 2 <= self.objects <= MAX_OBJECTS:
+            raise UserError(f"--objects must be 2 to {MAX_OBJECTS}, got {self.objects}")
+        if self.seed < 0:
+            raise UserError(f"--seed must not be negative, got {self.seed}")
+        for option, path, ending in (("video", self.video, ".mp4"), ("still", self.still, ".png")):
+            if path is not None and path.suffix.lower() != ending:
+                raise UserError(f"--{option} must end in {ending}, got {path}")
+
+
+@dataclass(frozen=True)
+class Film:
+    """The frames of one episode, one a control step and one of the end."""
+
+    frames: list[Image]
+    views: list[Image]
+    """the cameras' part of each frame, one camera above the other"""
+    result: EpisodeResult
+    fps: int
+
+    def playback(self) -> list[Image]:
+        """The frames as shown, with the end held for a moment."""
+        return self.frames + [self.frames[-1]] * round(HOLD * self.fps)
+
+
+def film(policy: Policy, spec: EpisodeSpec, layer: int = -1) -> Film:
+    """Play an episode and draw it."""
+    frames: list[Image] = []
+    views: list[Image] = []
+    worlds = make_worlds(policy.env_config, 1, render_mode="rgb_array")
+    with contextlib.closing(worlds), one_thread():
+        env = worlds.envs[0].unwrapped
+        assert isinstance(env, Tabletop)
+
+        def draw(moment: Moment) -> None:
+            heats = action_attention(policy, moment.observations, layer)
+            opening = 100 * abs(moment.observations.proprioception[0, GRIPPER])
+            footer = f"step {len(frames) + 1}, gripper {opening:.1f} cm"
+            views.append(draw_views(camera_images(env, moment), heats, _view_size(policy)))
+            frames.append(compose(_render(env), views[-1], env.task_description, footer))
+
+        result = rollout(policy, [spec], worlds, draw)[0]
+        views.append(draw_views(camera_images(env), None, _view_size(policy)))
+        frames.append(compose(_render(env), views[-1], result.instruction, outcome(result)))
+    return Film(frames, views, result, max(1, policy.env_config.control_hz // SLOWDOWN))
+
+
+def outcome(result: EpisodeResult) -> str:
+    """How the episode ended, in words."""
+    if result.success:
+        return f"fetched in {result.steps} steps"
+    return f"failed after {result.steps} steps: {result.reason.replace('_', ' ')}"
+
+
+def camera_images(env: Tabletop, moment: Moment | None = None) -> dict[str, Image]:
+    """What the policy's cameras saw; without a moment, or without cameras, what they would see."""
+    cameras = env.config.cameras
+    if moment is not None and cameras:
+        return dict(zip(cameras, moment.observations.images[0], strict=True))
+    size = env.config.image_size
+    return {name: env.picture(name, size).rgb for name in cameras or PLAIN_CAMERAS}
+
+
+def _view_size(policy: Policy) -> int:
+    """Edge of a camera's picture, so that all of them stand beside the view of the table."""
+    return 480 // max(2, len(policy.env_config.cameras)) // 2 * 2
+
+
+def _render(env: Tabletop) -> Image:
+    image = env.render()
+    assert image is not None
+    return image
+
+
+def compose(table: Image, views: Image, header: str, footer: str) -> Image:
+    """The view of the table, the cameras beside it, a line of text above and below."""
+    short = table.shape[0] - views.shape[0]
+    column = np.pad(views, ((0, short), (0, 0), (0, 0)), constant_values=255)
+    middle = np.concatenate([table, column], axis=1)  # (H, W, 3)
+    strip = np.full((BAR, middle.shape[1], 3), 255, np.uint8)
+    top, bottom = strip.copy(), strip.copy()
+    write(top, f'"{header}"', (16, 32), scale=0.8)
+    write(bottom, footer, (16, 31), scale=0.62, grey=90)
+    return np.concatenate([top, middle, bottom])
+
+
+def write_video(path: Path, frames: Sequence[Image], fps: int) -> None:
+    """H.264 in MP4 that browsers play and stream; the file appears when it is complete."""
+    import av
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_suffix(".partial")
+    with av.open(str(partial), "w", format="mp4", options={"movflags": "faststart"}) as container:
+        stream = container.add_stream("libx264", rate=fps, options={"crf": "24", "threads": "1"})
+        stream.height, stream.width = frames[0].shape[:2]
+        stream.pix_fmt = "yuv420p"
+        for image in frames:
+            container.mux(stream.encode(av.VideoFrame.from_ndarray(image, format="rgb24")))
+        container.mux(stream.encode())
+    os.replace(partial, path)
+
+
+def png(image: Image) -> bytes:
+    """The picture as a PNG file's content."""
+    import cv2
+
+    _, data = cv2.imencode(".png", np.ascontiguousarray(image[:, :, ::-1]))
+    return data.tobytes()
+
+
+def run_rollout(config: RolloutConfig) -> None:
+    """`fetchlab rollout`."""
+    from rich.console import Console
+
+    policy = load(config.policy)
+    if config.objects > policy.max_objects:
+        raise UserError(
+            f"{policy.name} cannot take {config.objects} objects ({policy.max_objects} slots): "
+            f"give --objects {policy.max_objects} or fewer"
+        )
+    spec = EpisodeSpec(seed=config.seed, n_objects=config.objects, instruction=config.instruction)
+    shown = film(policy, spec, config.layer)
+    if config.video is not None:
+        write_video(config.video, shown.playback(), shown.fps)
+        about = {"policy": policy.name, **asdict(shown.result)}
+        write_whole(config.video.with_suffix(".json"), json.dumps(about, indent=1) + "\n")
+    if config.still is not None:
+        write_whole(config.still, png(shown.frames[len(shown.frames) // 2]))
+    console = Console()
+    console.print(f"{policy.name}, {shown.result.instruction!r}: {outcome(shown.result)}")
+    for path in (config.video, config.still):
+        if path is not None:
+            console.print(f"{path}", style="dim", soft_wrap=True)

@@ -1,0 +1,232 @@
+"""The transformer policy (ACT-style): action queries read words and tokens, and become a chunk."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from fetchlab.errors import UserError, unknown
+from fetchlab.policy import latent
+from fetchlab.policy.attention import head_width
+from fetchlab.policy.base import Array, Statistics, TrainingBatch
+from fetchlab.policy.blocks import DecoderAttention, DecoderBlock, EncoderBlock
+from fetchlab.policy.learned import ChunkedPolicy, PolicyConfig, evaluating
+from fetchlab.policy.position_queries import PositionQueries
+from fetchlab.sim.observation import ObservationBatch
+from fetchlab.sim.scene import MAX_OBJECTS
+from fetchlab.tokenizers.base import TokenGroup
+from fetchlab.tokenizers.instruction import InstructionTokenizer
+from fetchlab.tokenizers.objects import ObjectTokenizer
+from fetchlab.tokenizers.patch import PatchConfig, PatchTokenizer
+from fetchlab.tokenizers.proprio import ProprioceptionTokenizer
+
+INPUTS = ("pixels", "objects")
+INSTRUCTION_GAIN = 2.0  # the instruction's share of a query; the words' mean alone is too faint
+
+
+@dataclass(frozen=True, kw_only=True)
+class ActConfig(PolicyConfig):
+    """Settings of the transformer policy; the defaults are the pixel policy's."""
+
+    name: str = "act"
+    inputs: str = "pixels"
+    """`pixels`: camera images; `objects`: the simulator's object list"""
+    patch: PatchConfig = field(default_factory=PatchConfig)
+    """how images become tokens"""
+    d_model: int = 96
+    """D: numbers a token"""
+    n_heads: int = 4
+    d_feedforward: int = 192
+    """hidden units of each block's MLP"""
+    n_encoder_layers: int = 0
+    """layers in which the tokens read each other; pixels need none, and they cost most"""
+    n_decoder_layers: int = 2
+    dropout: float = 0.0
+    position_query_weight: float = 0.4
+    """weight of the questions "where is the … block?" in training; 0 leaves them out"""
+    use_cvae: bool = False
+    """ACT's style latent; a scripted expert has one style, so it is off"""
+    latent_dim: int = 32
+    kl_weight: float = 10.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        head_width(self.d_model, self.n_heads)
+        if self.inputs not in INPUTS:
+            raise unknown("input", self.inputs, INPUTS)
+        if self.inputs == "pixels" and not self.env_config.cameras:
+            raise UserError("a policy that sees pixels needs at least one camera, got none")
+        if self.n_encoder_layers < 0 or self.n_decoder_layers < 1:
+            raise UserError("a transformer policy needs at least one decoder layer")
+        if not 0 <= self.dropout < 1:
+            raise UserError(f"dropout must be 0 to 1, got {self.dropout}")
+        if self.position_query_weight > 0 and not self.phrases:
+            raise UserError("position queries need phrases: give some, or position_query_weight 0")
+
+
+class Answers(NamedTuple):
+    """What the decoder made of its queries."""
+
+    actions: Tensor  # (B, K, D)
+    positions: Tensor  # (B, J, D); J = 0 when nothing was asked
+    attention: list[DecoderAttention]  # a layer each
+
+
+class ActPolicy(ChunkedPolicy):
+    """Tokens of cameras (or objects) and robot -> encoder -> decoder of action queries -> chunk."""
+
+    config_class = ActConfig
+    max_objects = MAX_OBJECTS
+
+    def __init__(self, config: ActConfig, statistics: Statistics) -> None:
+        super().__init__(config, statistics)
+        self._config = config
+        width, env_config = config.d_model, config.env_config
+        self.eyes: PatchTokenizer | ObjectTokenizer = (
+            PatchTokenizer(
+                config.patch,
+                n_cameras=len(env_config.cameras),
+                image_size=env_config.image_size,
+                d_model=width,
+            )
+            if config.inputs == "pixels"
+            else ObjectTokenizer(d_model=width)
+        )
+        self.proprioception = ProprioceptionTokenizer(
+            statistics.proprioception_mean, statistics.proprioception_std, d_model=width
+        )
+        self.instruction = InstructionTokenizer((*config.sentences, *config.phrases), d_model=width)
+        sizes = (width, config.n_heads, config.d_feedforward, config.dropout)
+        self.encoder = nn.ModuleList(EncoderBlock(*sizes) for _ in range(config.n_encoder_layers))
+        self.context_norm = nn.LayerNorm(width)
+        self.action_queries = nn.Parameter(torch.randn(config.chunk_size, width))
+        self.decoder = nn.ModuleList(DecoderBlock(*sizes) for _ in range(config.n_decoder_layers))
+        self.answer_norm = nn.LayerNorm(width)
+        self.action_head = nn.Linear(width, env_config.action_dim)
+        self.position_queries = (
+            PositionQueries(config.phrases, d_model=width)
+            if config.position_query_weight > 0
+            else None
+        )
+        self.style = build_style_encoder(config) if config.use_cvae else None
+        self.style_projection = nn.Linear(config.latent_dim, width) if config.use_cvae else None
+
+    @property
+    def config(self) -> ActConfig:
+        return self._config
+
+    def predict(self, observations: ObservationBatch) -> Tensor:
+        """(B, K, A) encoded actions; the style is z = 0, the mean of its prior."""
+        answers = self._answer(observations, self._read(observations))
+        prediction: Tensor = self.action_head(answers.actions)
+        return prediction  # (B, K, A)
+
+    def loss(self, batch: TrainingBatch) -> tuple[Tensor, dict[str, Tensor]]:
+        """Imitation, plus the weighted position questions and the style's divergence, if any."""
+        observations = batch.observations
+        z, divergence = self._sample_style(batch)
+        context = self._read(observations, z)
+        answers = self._answer(observations, context, with_positions=True)
+        loss, metrics = self.imitation_loss(self.action_head(answers.actions), batch)
+        if self.position_queries is not None:
+            position = self.position_queries.loss(answers.positions, observations)
+            loss = loss + self._config.position_query_weight * position
+            metrics["position_l1"] = position.detach()
+        if divergence is not None:
+            loss = loss + self._config.kl_weight * divergence
+            metrics["style_kl"] = divergence.detach()
+        return loss, metrics
+
+    def attention(self, observations: ObservationBatch) -> list[Tensor]:
+        """For each decoder layer, where the action queries look: (B, H, K, N)."""
+        with evaluating(self):
+            answers = self._answer(observations, self._read(observations), need_weights=True)
+        return [layer.to_context for layer in answers.attention if layer.to_context is not None]
+
+    def camera_maps(self, weights: Tensor) -> Tensor:
+        """Attention weights (…, N) as images: (…, C, rows, columns), cameras as in env_config.
+
+        Raises UserError for a policy that sees no pixels.
+        """
+        if not isinstance(self.eyes, PatchTokenizer):
+            raise UserError(f"policy {self.name} sees no images, so it has no attention over them")
+        return self.eyes.split_cameras(weights)
+
+    def positions(self, observations: ObservationBatch) -> Array:
+        """(B, J, 2) where the policy believes the object of each phrase to be [m].
+
+        Raises UserError for a policy without position queries.
+        """
+        if self.position_queries is None:
+            raise UserError(f"policy {self.name} was trained without position queries")
+        with evaluating(self):
+            context = self._read(observations)
+            answers = self._answer(observations, context, with_positions=True)
+            found: Array = self.position_queries.positions(answers.positions).cpu().numpy()
+        return found
+
+    def _read(self, observations: ObservationBatch, z: Tensor | None = None) -> TokenGroup:
+        """All that the queries can look at: patches or objects, then the robot, then the style."""
+        groups = [self.eyes(observations), self.proprioception(observations)]
+        if self.style_projection is not None:
+            groups.append(self._style_token(len(observations), z))
+        context = TokenGroup.concatenate(groups)  # (B, N, D)
+        tokens = context.tokens
+        for block in self.encoder:
+            tokens, _ = block(tokens, context.mask)
+        return TokenGroup(self.context_norm(tokens), context.mask)
+
+    def _answer(
+        self,
+        observations: ObservationBatch,
+        context: TokenGroup,
+        *,
+        with_positions: bool = False,
+        need_weights: bool = False,
+    ) -> Answers:
+        words = self.instruction(observations.instructions)  # (B, L, D)
+        told = INSTRUCTION_GAIN * self.instruction.mean(observations.instructions)  # (B, D)
+        queries = self.action_queries + told[:, None]  # (B, K, D)
+        n_silent = 0
+        if with_positions and self.position_queries is not None:
+            asked = self.position_queries.queries(self.instruction, INSTRUCTION_GAIN)  # (J, D)
+            n_silent = len(asked)
+            asked = asked.expand(len(queries), -1, -1)  # (B, J, D)
+            queries = torch.cat([queries, asked], dim=1)  # (B, K + J, D)
+        attention = []
+        for block in self.decoder:
+            queries, looked = block(
+                queries, words, context, n_silent=n_silent, need_weights=need_weights
+            )
+            attention.append(looked)
+        answers = self.answer_norm(queries)  # (B, K + J, D)
+        n_actions = len(self.action_queries)
+        return Answers(answers[:, :n_actions], answers[:, n_actions:], attention)
+
+    def _sample_style(self, batch: TrainingBatch) -> tuple[Tensor | None, Tensor | None]:
+        """z (B, Z) from the expert's actions, and its divergence from the prior."""
+        if self.style is None:
+            return None, None
+        robot = self.proprioception(batch.observations)
+        mean, log_variance = self.style(robot, *self.encoded_target(batch))
+        return latent.sample(mean, log_variance), latent.divergence(mean, log_variance)
+
+    def _style_token(self, n_rows: int, z: Tensor | None) -> TokenGroup:
+        assert self.style_projection is not None
+        if z is None:
+            z = torch.zeros(n_rows, self._config.latent_dim, device=self.device)
+        token = self.style_projection(z)[:, None]  # (B, 1, D)
+        return TokenGroup(token, torch.ones_like(token[..., 0], dtype=torch.bool))
+
+
+def build_style_encoder(config: ActConfig) -> latent.StyleEncoder:
+    return latent.StyleEncoder(
+        action_dim=config.env_config.action_dim,
+        chunk_size=config.chunk_size,
+        latent_dim=config.latent_dim,
+        block=EncoderBlock(config.d_model, config.n_heads, config.d_feedforward, config.dropout),
+        d_model=config.d_model,
+    )

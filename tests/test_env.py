@@ -1,0 +1,215 @@
+"""The environment keeps Gymnasium's contract, its own promises, and says what is wrong."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+from gymnasium.wrappers import RecordEpisodeStatistics
+from numpy.typing import NDArray
+
+import fetchlab  # noqa: F401  (registers the environment)
+from fetchlab.errors import UserError
+from fetchlab.policy.expert import Expert, Noise
+from fetchlab.sim.config import EnvConfig
+from fetchlab.sim.env import Tabletop
+from fetchlab.sim.observation import Observation, ObservationBatch
+from fetchlab.sim.kinematics import joints_for
+from fetchlab.sim.robot import HOME
+from fetchlab.sim.scene import BLOCK_SIZE
+
+SMALL = EnvConfig(cameras=("front", "wrist"), image_size=32)
+
+
+def play(env: Tabletop, seed: int, n_objects: int) -> str:
+    """A hash of everything that a noisy expert sees, does and earns in an episode."""
+    digest = hashlib.sha256()
+    expert, generator = Expert(env.config), np.random.default_rng(seed)
+    moment, _ = env.reset(seed=seed, options={"n_objects": n_objects})
+    finished = False
+    while not finished:
+        _, action = expert.demonstrate(Observation.from_gym(moment), Noise(), generator)
+        moment, reward, terminated, truncated, _ = env.step(action)
+        finished = terminated or truncated
+        for part in (moment["agent_pos"], moment["environment_state"], *moment["pixels"].values()):
+            digest.update(part.tobytes())
+        digest.update(np.float64(reward).tobytes())
+    return digest.hexdigest()
+
+
+# The environment asks for absolute joint targets, as ACT does, so its space is not [-1, 1].
+@pytest.mark.filterwarnings("ignore:.*symmetric and normalized space.*:UserWarning")
+@pytest.mark.parametrize("action_mode", ["joint", "ee"])
+def test_gymnasium_finds_nothing_wrong(action_mode: str) -> None:
+    env = gymnasium.make(
+        "fetchlab/Tabletop-v0", action_mode=action_mode, image_size=16, render_mode="rgb_array"
+    )
+    check_env(env.unwrapped)
+    env.close()
+
+
+@pytest.mark.parametrize("mode", ["sync", "async"])
+def test_vector_environments_tell_each_scene_apart(mode: str) -> None:
+    worlds = gymnasium.make_vec(
+        "fetchlab/Tabletop-v0", num_envs=2, vectorization_mode=mode, cameras=("front",), image_size=16
+    )
+    single = Tabletop(cameras=("front",), image_size=16)
+    for seeds in ([3, 4], [5, 6]):
+        moments, _ = worlds.reset(seed=seeds, options={"n_objects": 6})
+        batch = ObservationBatch.from_gym(moments)
+        for row, seed in enumerate(seeds):
+            alone = Observation.from_gym(single.reset(seed=seed, options={"n_objects": 6})[0])
+            assert batch.instructions[row] == alone.instruction
+            np.testing.assert_array_equal(batch.images[row], alone.images)
+            np.testing.assert_array_equal(batch.objects[row], alone.objects)
+    worlds.close()
+
+
+def test_same_seed_same_episode_after_any_history() -> None:
+    cases = [(7, 2), (8, 6), (9, 20)]
+    fresh = [play(Tabletop.from_config(SMALL), seed, count) for seed, count in cases]
+    env = Tabletop.from_config(SMALL)
+    chance = np.random.default_rng(0)
+    for _ in range(100):
+        env.reset(seed=int(chance.integers(10**6)), options={"n_objects": int(chance.integers(2, 21))})
+        for _ in range(int(chance.integers(0, 4))):
+            env.step(env.action_space.sample())
+    assert [play(env, seed, count) for seed, count in cases] == fresh
+    assert len(set(fresh)) == len(fresh)
+
+
+def test_same_seed_same_episode_in_another_process() -> None:
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor
+
+    here = play(Tabletop.from_config(SMALL), 11, 5)
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+        assert pool.submit(_play_elsewhere, 11, 5).result() == here
+
+
+def _play_elsewhere(seed: int, n_objects: int) -> str:
+    return play(Tabletop.from_config(SMALL), seed, n_objects)
+
+
+def test_blocks_rest_apart_and_nothing_is_solved_at_reset() -> None:
+    env = Tabletop(cameras=())
+    for seed in range(10):
+        moment, info = env.reset(seed=seed, options={"n_objects": 20})
+        assert not info["is_success"]
+        before = moment["environment_state"].reshape(20, -1)
+        after, *_ = env.step(_stay())
+        assert np.abs(after["environment_state"].reshape(20, -1) - before).max() < 1e-4
+        gaps = np.linalg.norm(before[:, None, 1:3] - before[None, :, 1:3], axis=-1)
+        assert gaps[np.triu_indices(20, 1)].min() > BLOCK_SIZE * 2**0.5
+
+
+def test_the_instruction_can_be_chosen() -> None:
+    env = Tabletop(n_objects=6, cameras=())
+    moment, info = env.reset(seed=0, options={"instruction": "fetch the purple block"})
+    assert moment["instruction"] == env.task_description == "fetch the purple block"
+    assert env.scene.blocks[info["target"]].colour == "purple"
+    with pytest.raises(UserError, match=r"names no single object .* fetch the red block"):
+        env.reset(seed=0, options={"instruction": "fetch the pink block"})
+
+
+def test_an_episode_is_truncated_at_its_limit_and_then_stays_as_it_is() -> None:
+    env = Tabletop(cameras=())
+    env.reset(seed=0)
+    for step in range(40):
+        result = env.step(_stay())
+        assert result[2:4] == (False, step == 39)
+    assert result[4]["failure_reason"] == "no_reach"
+    assert env.step(env.action_space.sample()) is result
+
+
+def test_actions_that_cannot_be_are_named() -> None:
+    env = Tabletop(cameras=())
+    env.reset(seed=0)
+    action = _stay()
+    action[3] = np.nan
+    with pytest.raises(UserError, match="joint_4"):
+        env.step(action)
+    with pytest.raises(UserError, match=r"\(8,\).*got \(7,\)"):
+        env.step(action[:7])
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"task": "fetsh"}, "unknown task 'fetsh': did you mean fetch"),
+        ({"cameras": ("fromt",)}, "unknown camera 'fromt': did you mean front"),
+        ({"cameras": ("front", "front")}, "twice"),
+        ({"action_mode": "torque"}, "unknown action mode"),
+        ({"n_objects": 21}, "2 to 20"),
+        ({"n_objects": (5, 3)}, "2 to 20"),
+        ({"control_hz": 7}, "240"),
+        ({"image_size": 2}, "image_size"),
+        ({"render_mode": "human"}, "render mode"),
+    ],
+)
+def test_settings_that_cannot_be_are_named(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        Tabletop(**settings)
+
+
+def test_unknown_reset_options_are_refused() -> None:
+    with pytest.raises(UserError, match="n_object"):
+        Tabletop(cameras=()).reset(seed=0, options={"n_object": 3})
+
+
+def test_observations_share_no_memory() -> None:
+    env = Tabletop.from_config(SMALL)
+    first, _ = env.reset(seed=0)
+    kept = {camera: image.copy() for camera, image in first["pixels"].items()}
+    pose = first["agent_pos"].copy()
+    action = _stay()
+    action[0] += 0.5
+    env.step(action)
+    np.testing.assert_array_equal(first["agent_pos"], pose)
+    for camera, image in kept.items():
+        np.testing.assert_array_equal(first["pixels"][camera], image)
+
+
+def test_videos_can_be_recorded() -> None:
+    env = RecordEpisodeStatistics(
+        gymnasium.make("fetchlab/Tabletop-v0", cameras=(), render_mode="rgb_array")
+    )
+    env.reset(seed=0)
+    frame: Any = env.render()
+    assert frame.shape == (480, 640, 3) and frame.std() > 10
+    assert env.metadata["render_fps"] == 10
+    env.close()
+
+
+def test_assets_are_generated_again_when_the_cache_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ordinary = play(Tabletop.from_config(SMALL), 1, 3)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert play(Tabletop.from_config(SMALL), 1, 3) == ordinary
+    assert [path.name for path in (tmp_path / "fetchlab").iterdir()][0].startswith("panda-")
+
+
+def test_memory_does_not_grow_with_episodes() -> None:
+    env = Tabletop(cameras=())
+    for seed in range(50):
+        env.reset(seed=seed, options={"n_objects": 20})
+    before = _resident_megabytes()
+    for seed in range(300):
+        env.reset(seed=seed, options={"n_objects": 20})
+    assert _resident_megabytes() - before < 20
+
+
+def _resident_megabytes() -> float:
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * 4096 / 2**20
+
+
+def _stay() -> NDArray[np.float32]:
+    """The action that keeps the robot where it is at home, gripper open."""
+    return np.array([*joints_for(np.array(HOME)), 0.08], np.float32)

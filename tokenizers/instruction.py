@@ -1,0 +1,73 @@
+"""Sentences as word tokens, with a vocabulary that is known and closed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from fetchlab.errors import UserError, unknown
+from fetchlab.tokenizers.base import TokenGroup
+from fetchlab.tokenizers.positions import LearnedPositions1d
+
+MAX_WORDS = 24  # in a sentence; longer ones are refused
+
+
+class Vocabulary:
+    """The words of the sentences that can be said; number 0 is padding.
+
+    Raises UserError for an empty sentence and for a word it does not know.
+    """
+
+    def __init__(self, sentences: Sequence[str]) -> None:
+        self.words = tuple(sorted({word for sentence in sentences for word in split(sentence)}))
+        self._numbers = {word: i for i, word in enumerate(self.words, start=1)}
+
+    def __len__(self) -> int:
+        return len(self.words) + 1
+
+    def numbers(self, sentence: str) -> list[int]:
+        """The number of each word of the sentence."""
+        words = split(sentence)
+        if not words:
+            raise UserError(f"the instruction is empty: known words are {', '.join(self.words)}")
+        for word in words:
+            if word not in self._numbers:
+                raise unknown("word", word, self.words)
+        return [self._numbers[word] for word in words]
+
+    def encode(self, sentences: Sequence[str]) -> Tensor:
+        """(B, L) word numbers, padded with 0 to the longest sentence."""
+        rows = [torch.tensor(self.numbers(sentence)) for sentence in sentences]
+        return nn.utils.rnn.pad_sequence(rows, batch_first=True)
+
+
+def split(sentence: str) -> list[str]:
+    """The words of a sentence, whatever its capitals and its final full stop."""
+    return sentence.lower().rstrip(" .!").split()
+
+
+class InstructionTokenizer(nn.Module):
+    """B sentences -> word tokens (B, L, D); padding is masked."""
+
+    def __init__(self, sentences: Sequence[str], *, d_model: int) -> None:
+        super().__init__()
+        self.vocabulary = Vocabulary(sentences)
+        self.embedding = nn.Embedding(len(self.vocabulary), d_model, padding_idx=0)
+        self.positions = LearnedPositions1d(MAX_WORDS, d_model)
+
+    def forward(self, sentences: Sequence[str]) -> TokenGroup:
+        numbers = self._encode(sentences)  # (B, L)
+        tokens = self.embedding(numbers) + self.positions(numbers.shape[1])  # (B, L, D)
+        return TokenGroup(tokens, numbers > 0)
+
+    def mean(self, sentences: Sequence[str]) -> Tensor:
+        """(B, D) mean word embedding; for any phrase of known words, in any order."""
+        numbers = self._encode(sentences)  # (B, L)
+        n_words = (numbers > 0).sum(dim=1, keepdim=True)
+        total: Tensor = self.embedding(numbers).sum(dim=1)  # (B, D), padding embeds to 0
+        return total / n_words
+
+    def _encode(self, sentences: Sequence[str]) -> Tensor:
+        return self.vocabulary.encode(sentences).to(self.embedding.weight.device)

@@ -1,0 +1,128 @@
+"""Camera images as tokens: one token for each patch of each camera."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from einops import rearrange
+from einops.layers.torch import Rearrange
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from fetchlab.errors import UserError, unknown
+from fetchlab.sim.observation import ObservationBatch
+from fetchlab.tokenizers.base import TokenGroup
+from fetchlab.tokenizers.positions import CameraIdentity, LearnedPositions2d
+
+STEMS = ("conv", "linear")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PatchConfig:
+    """How an image is cut into tokens."""
+
+    stem: str = "conv"
+    """`conv`: 3x3 convolutions of stride 2 with ReLU, overlapping patches; `linear`: ViT's"""
+    patch_size: int = 8
+    """pixels between neighbouring tokens; for `conv` a power of two"""
+    first_channels: int = 16
+    """channels of the first convolution; each next one doubles them, the last one has D"""
+
+    def __post_init__(self) -> None:
+        if self.stem not in STEMS:
+            raise unknown("stem", self.stem, STEMS)
+        if self.patch_size < 1 or self.first_channels < 1:
+            raise UserError("patch_size and first_channels must be at least 1")
+        if self.stem == "conv" and (self.patch_size < 2 or self.patch_size.bit_count() != 1):
+            raise UserError(
+                f"patch_size of a conv stem must be a power of two above 1, got {self.patch_size}"
+            )
+
+
+class PatchTokenizer(nn.Module):
+    """images (B, C, H, W, 3) uint8 -> (B, C·N, D), camera after camera, each row by row.
+
+    The stem is shared between the cameras; positions are a table for each camera, because the
+    same cell means different places on the table. Raises UserError when images do not fit.
+    """
+
+    def __init__(
+        self, config: PatchConfig, *, n_cameras: int, image_size: int, d_model: int
+    ) -> None:
+        super().__init__()
+        if n_cameras < 1:
+            raise UserError("a policy that sees pixels needs at least one camera, got none")
+        if image_size % config.patch_size:
+            raise UserError(
+                f"image_size {image_size} is not a multiple of patch_size {config.patch_size}"
+            )
+        self.n_cameras, self.image_size = n_cameras, image_size
+        cells = image_size // config.patch_size
+        self.grid = (cells, cells)
+        build_stem = conv_stem if config.stem == "conv" else linear_stem
+        self.stem = build_stem(config, d_model)
+        self.positions = nn.ModuleList(
+            LearnedPositions2d(cells, cells, d_model) for _ in range(n_cameras)
+        )
+        self.camera_identity = CameraIdentity(n_cameras, d_model)
+
+    def forward(self, observations: ObservationBatch) -> TokenGroup:
+        self._check(observations.images)
+        pixels = torch.tensor(observations.images, device=self.camera_identity.table.device)
+        patches = self.stem(as_network_input(pixels))  # (B·C, D, rows, columns)
+        tokens = rearrange(patches, "(b c) d h w -> b c (h w) d", c=self.n_cameras)
+        tokens = tokens + self.codes()  # (B, C, N, D)
+        tokens = tokens.flatten(1, 2)  # (B, C·N, D)
+        return TokenGroup(tokens, torch.ones_like(tokens[..., 0], dtype=torch.bool))
+
+    def codes(self) -> Tensor:
+        """What tells a token its camera and its place: (C, N, D)."""
+        positions = torch.stack([table() for table in self.positions])  # (C, N, D)
+        identity: Tensor = self.camera_identity()
+        return positions + identity
+
+    def split_cameras(self, weights: Tensor) -> Tensor:
+        """Attention over the sequence (…, ≥ C·N) as a map for each camera (…, C, rows, columns)."""
+        rows, columns = self.grid
+        n_patches = self.n_cameras * rows * columns
+        patches = weights[..., :n_patches]
+        return patches.reshape(*weights.shape[:-1], self.n_cameras, rows, columns)
+
+    def _check(self, images: NDArray[Any]) -> None:
+        expected = (self.n_cameras, self.image_size, self.image_size, 3)
+        if images.ndim != 5 or images.shape[1:] != expected:
+            raise UserError(
+                f"expected images of {self.n_cameras} cameras at {self.image_size} by "
+                f"{self.image_size} pixels (B, C, H, W, 3), got {images.shape}: "
+                "use the cameras and image size that the policy was built with"
+            )
+
+
+def as_network_input(pixels: Tensor) -> Tensor:
+    """(B, C, H, W, 3) uint8 -> (B·C, 3, H, W) centred floats; in memory the channels stay last."""
+    flat = pixels.flatten(0, 1).float() / 127.5 - 1.0  # (B·C, H, W, 3)
+    return flat.permute(0, 3, 1, 2)  # (B·C, 3, H, W)
+
+
+def conv_stem(config: PatchConfig, d_model: int) -> nn.Module:
+    """Convolutions that halve the image until one pixel is one patch."""
+    n_layers = config.patch_size.bit_length() - 1
+    widths = [config.first_channels * 2**i for i in range(n_layers - 1)] + [d_model]
+    layers: list[nn.Module] = []
+    for before, after in zip([3, *widths], widths, strict=False):
+        conv = nn.Conv2d(before, after, kernel_size=3, stride=2, padding=1)
+        nn.init.kaiming_normal_(conv.weight, nonlinearity="relu")
+        layers += [conv, nn.ReLU(inplace=True)]
+    return nn.Sequential(*layers)
+
+
+def linear_stem(config: PatchConfig, d_model: int) -> nn.Module:
+    """Each non-overlapping patch flattened (patch_size² · 3 numbers) and projected to D."""
+    p = config.patch_size
+    return nn.Sequential(
+        Rearrange("b c (h p) (w q) -> b h w (p q c)", p=p, q=p),
+        nn.Linear(3 * p * p, d_model),
+        Rearrange("b h w d -> b d h w"),
+    )

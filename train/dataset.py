@@ -1,0 +1,267 @@
+"""Demonstrations in memory: decoded once, then gathered into batches."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, fields
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from fetchlab.errors import UserError
+from fetchlab.policy.actions import action_statistics
+from fetchlab.policy.base import Array, Statistics, TrainingBatch
+from fetchlab.sim.config import EnvConfig
+from fetchlab.sim.observation import OBJECT_FEATURES, ObservationBatch
+from fetchlab.sim.scene import MAX_OBJECTS
+from fetchlab.train import lerobot
+from fetchlab.train.feature_statistics import column_array
+
+Indices = NDArray[np.int64]
+OnDecoded = Callable[[int, int], None]
+"""called with (images decoded, images in all)"""
+HELD_OUT_FRACTION = 0.05
+DECODED_AT_ONCE = 256  # images a thread takes on
+NUMERIC_COLUMNS = (
+    "observation.state",
+    "observation.environment_state",
+    "action",
+    "executed.action",
+    "task_index",
+)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Demonstrations:
+    """F frames of E episodes, as arrays; frames of an episode are neighbours."""
+
+    env_config: EnvConfig  # the world they show, with the cameras that were loaded
+    images: NDArray[np.uint8]  # (F, C, H, W, 3)
+    proprioception: Array  # (F, P)
+    objects: Array  # (F, M, features)
+    objects_mask: NDArray[np.bool_]  # (F, M)
+    actions: Array  # (F, A) the expert's clean absolute targets
+    executed_actions: Array  # (F, A) what was sent to the simulator
+    task_index: Indices  # (F,) row of `instructions`
+    instructions: tuple[str, ...]
+    lengths: Indices  # (E,) frames
+    scene_seeds: Indices  # (E,) evaluation must use none of them
+    n_objects: Indices  # (E,)
+    fingerprint: str  # changes with any byte of the dataset
+
+    @classmethod
+    def load(
+        cls, root: Path, env_config: EnvConfig | None = None, on_decoded: OnDecoded | None = None
+    ) -> Demonstrations:
+        """Read a dataset whole, checking every file.
+
+        With `env_config`, it must show that world, and only its cameras are decoded.
+        Raises UserError naming the damaged file or the difference.
+        """
+        recorded = recorded_config(root)
+        env_config = env_config or recorded
+        _refuse_other_world(root, recorded, env_config)
+        episodes = lerobot.read_table(root / lerobot.EPISODES_PATH)
+        paths = _data_paths(root, episodes)
+        keys = [lerobot.camera_key(camera) for camera in env_config.cameras]
+        table = pa.concat_tables(
+            [lerobot.read_table(path, [*NUMERIC_COLUMNS, *keys]) for path in paths]
+        )
+        lengths = column_array(episodes, "length")
+        if not len(table) == lengths.sum() == lerobot.read_info(root)["total_frames"]:
+            raise UserError(f"{root} is incomplete: its files do not hold the frames they announce")
+        return cls(
+            env_config=env_config,
+            images=_decode(root, table, env_config, on_decoded),
+            **_numeric_arrays(table),
+            instructions=_instructions(root),
+            lengths=lengths,
+            scene_seeds=column_array(episodes, "scene.seed"),
+            n_objects=column_array(episodes, "scene.n_objects"),
+            fingerprint=_fingerprint([root / lerobot.INFO_PATH, *paths]),
+        )
+
+    def __len__(self) -> int:
+        return len(self.actions)
+
+    @cached_property
+    def bounds(self) -> Indices:
+        """(E + 1,) where each episode starts; the last entry is the number of frames."""
+        return np.concatenate([[0], np.cumsum(self.lengths)])
+
+    @cached_property
+    def _ends(self) -> Indices:
+        """(F,) one past the last frame of the episode that a frame belongs to."""
+        return np.repeat(self.bounds[1:], self.lengths)
+
+    @cached_property
+    def _held_out(self) -> NDArray[np.bool_]:
+        """(E,) the same episodes on every machine, spread over counts and instructions."""
+        episodes = len(self.lengths)
+        if episodes < 2:
+            raise UserError("training needs at least 2 demonstrations, one of them held out")
+        held_out = np.zeros(episodes, bool)
+        number = max(1, round(HELD_OUT_FRACTION * episodes))
+        held_out[np.random.default_rng(0).permutation(episodes)[:number]] = True
+        return held_out
+
+    @cached_property
+    def training_frames(self) -> Indices:
+        return np.flatnonzero(~np.repeat(self._held_out, self.lengths))
+
+    @cached_property
+    def held_out_frames(self) -> Indices:
+        return np.flatnonzero(np.repeat(self._held_out, self.lengths))
+
+    def observations(self, frames: Indices) -> ObservationBatch:
+        """What the policy would have seen at these frames."""
+        return ObservationBatch(
+            images=self.images[frames],
+            proprioception=self.proprioception[frames],
+            objects=self.objects[frames],
+            objects_mask=self.objects_mask[frames],
+            instructions=tuple(self.instructions[task] for task in self.task_index[frames]),
+        )
+
+    def chunks(self, frames: Indices, chunk_size: int) -> tuple[Array, NDArray[np.bool_]]:
+        """The next K targets from each frame's own moment on, and which lie in its episode."""
+        steps = frames[:, None] + np.arange(chunk_size)  # (B, K)
+        ends = self._ends[frames][:, None]  # (B, 1)
+        return self.actions[np.minimum(steps, ends - 1)], steps < ends  # (B, K, A), (B, K)
+
+    def batch(self, frames: Indices, chunk_size: int) -> TrainingBatch:
+        """Observations at these frames and the chunks that followed them."""
+        actions, mask = self.chunks(frames, chunk_size)
+        return TrainingBatch(
+            observations=self.observations(frames), actions=actions, actions_mask=mask
+        )
+
+
+def recorded_config(root: Path) -> EnvConfig:
+    """The world that a dataset shows."""
+    recorded = lerobot.read_info(root)["fetchlab"].get("env", {})
+    try:
+        return EnvConfig(**{**recorded, "cameras": tuple(recorded["cameras"])})
+    except (TypeError, KeyError, UserError) as error:
+        raise UserError(f"{root / lerobot.INFO_PATH} shows a world unknown here: {error}") from None
+
+
+def _refuse_other_world(root: Path, recorded: EnvConfig, wanted: EnvConfig) -> None:
+    """A policy may look through fewer cameras than were recorded; all else must be equal."""
+    missing = [camera for camera in wanted.cameras if camera not in recorded.cameras]
+    if missing:
+        raise UserError(
+            f"{root} shows the cameras {', '.join(recorded.cameras) or 'none'}, but the policy "
+            f"looks through {', '.join(wanted.cameras)}: collect with --cameras "
+            f"{' '.join(wanted.cameras)}"
+        )
+    ignored = {"cameras"} if wanted.cameras else {"cameras", "image_size"}
+    for field in fields(EnvConfig):
+        have, want = getattr(recorded, field.name), getattr(wanted, field.name)
+        if field.name not in ignored and have != want:
+            raise UserError(
+                f"{root} was collected with {field.name} {have}, but the policy expects {want}: "
+                f"collect with {field.name} {want} or train a policy for {have}"
+            )
+
+
+def _data_paths(root: Path, episodes: pa.Table) -> list[Path]:
+    """The data files that the episodes lie in, in order."""
+    chunks = episodes.column("data/chunk_index").to_pylist()
+    files = episodes.column("data/file_index").to_pylist()
+    numbers = {
+        chunk * lerobot.FILES_PER_CHUNK + file for chunk, file in zip(chunks, files, strict=True)
+    }
+    return [root / lerobot.data_path(number) for number in sorted(numbers)]
+
+
+def _instructions(root: Path) -> tuple[str, ...]:
+    table = lerobot.read_table(root / lerobot.TASKS_PATH, ["task_index", "task"])
+    order = np.argsort(table.column("task_index").to_numpy())
+    return tuple(table.column("task").take(pa.array(order)).to_pylist())
+
+
+def _numeric_arrays(table: pa.Table) -> dict[str, Any]:
+    state = column_array(table, "observation.environment_state")
+    state = state.reshape(len(table), MAX_OBJECTS, 1 + len(OBJECT_FEATURES))
+    return {
+        "proprioception": column_array(table, "observation.state"),
+        "objects": np.ascontiguousarray(state[:, :, 1:]),
+        "objects_mask": state[:, :, 0] > 0.5,
+        "actions": column_array(table, "action"),
+        "executed_actions": column_array(table, "executed.action"),
+        "task_index": column_array(table, "task_index"),
+    }
+
+
+def _decode(
+    root: Path, table: pa.Table, env: EnvConfig, on_decoded: OnDecoded | None
+) -> NDArray[np.uint8]:
+    """Every camera image, (F, C, H, W, 3); OpenCV decodes outside the interpreter's lock."""
+    size, total = env.image_size, len(table) * len(env.cameras)
+    images = np.empty((len(table), len(env.cameras), size, size, 3), np.uint8)
+    starts, done = range(0, len(table), DECODED_AT_ONCE), 0
+    with ThreadPoolExecutor() as pool:
+        for camera, name in enumerate(env.cameras):
+            pngs = table.column(lerobot.camera_key(name)).combine_chunks().field("bytes")
+            parts = [pngs[start : start + DECODED_AT_ONCE].to_pylist() for start in starts]
+            outs = [images[start : start + DECODED_AT_ONCE, camera] for start in starts]
+            for start, readable in zip(starts, pool.map(_decode_pngs, parts, outs), strict=True):
+                done += readable
+                if readable < len(images[start : start + DECODED_AT_ONCE]):
+                    raise UserError(
+                        f"{root}: frame {start + readable} of camera {name} is no {size}x{size} "
+                        "PNG; restore the dataset or collect it again"
+                    )
+                if on_decoded:
+                    on_decoded(done, total)
+    return images
+
+
+def _decode_pngs(pngs: list[bytes | None], outs: NDArray[np.uint8]) -> int:
+    """Into `outs` (n, H, W, 3), red first, up to the first that is no image of this size."""
+    for row, (png, out) in enumerate(zip(pngs, outs, strict=True)):
+        image = cv2.imdecode(np.frombuffer(png, np.uint8), cv2.IMREAD_COLOR) if png else None
+        if image is None or image.shape != out.shape:
+            return row
+        cv2.cvtColor(image, cv2.COLOR_BGR2RGB, dst=out)
+    return len(pngs)
+
+
+def _fingerprint(paths: list[Path]) -> str:
+    digest = hashlib.sha256()
+    for path in paths:
+        with path.open("rb") as file:
+            digest.update(hashlib.file_digest(file, "sha256").digest())
+    return digest.hexdigest()[:16]
+
+
+def statistics_of(
+    demonstrations: Demonstrations, chunk_size: int, relative: bool = True
+) -> Statistics:
+    """Means and deviations over the training frames and the steps of their chunks.
+
+    With `relative`, arm targets are measured from the proprioception at the chunk's observation,
+    as the policy predicts them; the gripper stays absolute.
+    """
+    frames = demonstrations.training_frames
+    proprioception = demonstrations.proprioception[frames]  # (F, P)
+    mean, std = action_statistics(
+        *demonstrations.chunks(frames, chunk_size),
+        proprioception,
+        action_mode=demonstrations.env_config.action_mode,
+        relative=relative,
+    )
+    return Statistics(
+        proprioception_mean=proprioception.mean(axis=0, dtype=np.float64).astype(np.float32),
+        proprioception_std=proprioception.std(axis=0, dtype=np.float64).astype(np.float32),
+        action_mean=mean,
+        action_std=std,
+    )

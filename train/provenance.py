@@ -1,0 +1,51 @@
+"""Where an artefact came from: versions, the commit, and whether it may be gone on with."""
+
+from __future__ import annotations
+
+import platform
+import subprocess
+from collections.abc import Mapping
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import fetchlab
+from fetchlab.errors import UserError
+
+
+def versions(*distributions: str) -> dict[str, str]:
+    """Versions of fetchlab, Python and these distributions."""
+    ours = {"fetchlab": fetchlab.__version__, "python": platform.python_version()}
+    return ours | {name: version(name) for name in distributions}
+
+
+def git_commit() -> str | None:
+    """The commit of the source tree that fetchlab runs from, None outside a checkout."""
+    command = ["git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
+    folder = Path(__file__).resolve().parent
+    try:
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=10)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.strip() or None if done.returncode == 0 else None
+
+
+def refuse_differences(out: Path, begun: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+    """UserError naming every setting in which an unfinished artefact and its resumption differ."""
+    differing = _differences(begun, now)
+    if differing:
+        raise UserError(
+            f"{out} was begun with other settings ({'; '.join(differing)}): "
+            "resume with the same ones or choose another --out"
+        )
+
+
+def _differences(begun: Mapping[str, Any], now: Mapping[str, Any], prefix: str = "") -> list[str]:
+    found: list[str] = []
+    for key in sorted({*begun, *now}):
+        old, new, name = begun.get(key), now.get(key), f"{prefix}{key}"
+        if isinstance(old, dict) and isinstance(new, dict):
+            found += _differences(old, new, f"{name}.")
+        elif old != new:
+            found.append(f"{name} {old}, now {new}")
+    return found
