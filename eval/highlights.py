@@ -58,21 +58,22 @@ def _scene(cell: Cell, source: str, success: bool) -> Scene | None:
 
 
 def film_scenes(scenes: Sequence[Scene], workers: int) -> tuple[tuple[Clip, ...], tuple[Look, ...]]:
-    """The films, and stills of the first one."""
+    """The films, and stills of the first policy's first one."""
     if not scenes:
         return (), ()
     with process_pool(min(workers, len(scenes))) as pool:
-        shot = list(pool.map(_shoot, scenes, [row == 0 for row in range(len(scenes))]))
+        shot = list(pool.map(_shoot, scenes))
     # A replay may end otherwise than in the evaluation, whose batches round differently.
-    kept = [clip for scene, (clip, _) in zip(scenes, shot, strict=True) if _fits(scene, clip)]
-    return tuple(kept), tuple(look for _, looks in shot for look in looks)
+    kept = [
+        (scene, clip, looks)
+        for scene, (clip, looks) in zip(scenes, shot, strict=True)
+        if scene.success == clip.success
+    ]
+    first = [looks for scene, _, looks in kept if scene.policy == scenes[0].policy]
+    return tuple(clip for _, clip, _ in kept), tuple(first[0] if first else ())
 
 
-def _fits(scene: Scene, clip: Clip) -> bool:
-    return scene.success == clip.success
-
-
-def _shoot(scene: Scene, with_stills: bool) -> tuple[Clip, list[Look]]:
+def _shoot(scene: Scene) -> tuple[Clip, list[Look]]:
     shown = film(load(scene.source), EpisodeSpec(seed=scene.seed, n_objects=scene.n_objects))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "film.mp4"
@@ -84,7 +85,7 @@ def _shoot(scene: Scene, with_stills: bool) -> tuple[Clip, list[Look]]:
             mp4=path.read_bytes(),
             poster=png(shown.frames[len(shown.frames) // 2]),
         )
-    return clip, stills(shown) if with_stills else []
+    return clip, stills(shown)
 
 
 def stills(shown: Film) -> list[Look]:

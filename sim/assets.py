@@ -1,9 +1,9 @@
 """The robot's description: pybullet_data's Panda, made light enough to draw and step quickly.
 
-Much of the rendering cost is the robot's mesh, so every link is drawn with its own collision mesh,
-simplified to a hundred faces (the stock visual meshes have 14,000 a link). Fingers collide as boxes,
-which Bullet solves faster and more steadily than hulls, and the massless fixed links are folded
-into link 7.
+Much of the rendering cost is the robot's mesh, so every link is drawn with its own collision
+mesh, simplified to about a hundred faces (the stock visual meshes have 14,000 a link). Fingers
+collide as boxes, which Bullet solves faster and more steadily than hulls, and the massless fixed
+links are folded into link 7.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ class Tabletop(gymnasium.Env[dict[str, Any], NDArray[np.float32]]):
     Raises UserError for settings and actions that cannot be.
     """
 
-    metadata = {"render_modes": ["rgb_array"], "render_fps": 10}
+    metadata = {"render_modes": ["rgb_array"], "render_fps": 10}  # noqa: RUF012 (as in Env)
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ class Tabletop(gymnasium.Env[dict[str, Any], NDArray[np.float32]]):
         self._task = TASKS[task]
         self._time_limit = round(self._task.time_limit * control_hz)
         low, high = ACTION_BOUNDS[action_mode]
-        self.action_space = spaces.Box(np.float32(low), np.float32(high), dtype=np.float32)
+        self.action_space = spaces.Box(np.array(low, np.float32), np.array(high, np.float32))
         self.observation_space = self._observation_space()
         self._world = World()
         self._robot = Panda(self._world)
@@ -135,7 +135,8 @@ class Tabletop(gymnasium.Env[dict[str, Any], NDArray[np.float32]]):
         return self._observation(), self._info("")
 
     def _lay(self, scene: Scene) -> None:
-        for index in reversed(range(len(self.scene.blocks))):  # so that Bullet's slots free in order
+        # The last first, so that the engine hands the same slots to the new ones.
+        for index in reversed(range(len(self.scene.blocks))):
             self._world.remove(_name(index))
         self.scene = scene
         self._robot.reset()
@@ -241,7 +242,7 @@ class Tabletop(gymnasium.Env[dict[str, Any], NDArray[np.float32]]):
             raise unknown("camera", camera, CAMERAS)
         return self._world.picture(self._view(CAMERAS[camera]), size, size)
 
-    def render(self) -> Image | None:  # type: ignore[override]
+    def render(self) -> Image | None:
         """A larger view of the table (480, 640, 3), with shadows."""
         if self.render_mode is None:
             return None
@@ -270,7 +271,5 @@ def _name(index: int) -> str:
 def _count_range(n_objects: int | Sequence[int]) -> tuple[int, int]:
     low, high = (n_objects, n_objects) if isinstance(n_objects, int) else n_objects
     if not 2 <= low <= high <= MAX_OBJECTS:
-        raise UserError(
-            f"n_objects must be 2 to {MAX_OBJECTS} or a range within, got {n_objects}"
-        )
+        raise UserError(f"n_objects must be 2 to {MAX_OBJECTS} or a range within, got {n_objects}")
     return int(low), int(high)

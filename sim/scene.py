@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fetchlab.errors import UserError
 
@@ -22,6 +23,7 @@ BLOCK_MASS = 0.05  # kg
 MAX_YAW = 0.35  # blocks lie turned by up to this much [rad]
 # Blocks lie in this part of the table, all of it in easy reach [m].
 AREA_X, AREA_Y = (0.30, 0.70), (-0.26, 0.26)
+LOWER, UPPER = np.array([AREA_X, AREA_Y]).T
 # Two blocks are apart along x or along y by at least this much [m]: the fingers open along y.
 GAP_X, GAP_Y = 0.066, 0.094
 
@@ -66,11 +68,11 @@ def draw_scene(generator: np.random.Generator, n_objects: int) -> Scene:
     return Scene(blocks=blocks, target=int(np.flatnonzero(order == 0)[0]))
 
 
-def _draw_places(generator: np.random.Generator, n_objects: int) -> np.ndarray:
+def _draw_places(generator: np.random.Generator, n_objects: int) -> NDArray[np.float64]:
     # Rejection sampling, starting over when a draw has painted itself into a corner.
     while True:
         places = np.empty((0, 2))
-        for candidate in generator.uniform(*zip(AREA_X, AREA_Y, strict=True), size=(400, 2)):
+        for candidate in generator.uniform(LOWER, UPPER, size=(400, 2)):
             apart = np.abs(places - candidate) >= (GAP_X, GAP_Y)
             if apart.any(axis=1).all():
                 places = np.vstack([places, candidate])

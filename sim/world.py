@@ -1,4 +1,4 @@
-"""The physics engine behind one door: the only importer of pybullet, and bodies have names."""
+"""The physics engine behind one door: no other file imports it, and bodies have names."""
 
 from __future__ import annotations
 
@@ -73,12 +73,10 @@ class World:
         self._client = pybullet.connect(pybullet.DIRECT)
         self._bodies: dict[str, int] = {}
         self._links: dict[tuple[str, str], int] = {}
-        self._shapes: dict[tuple[float, ...], int] = {}
-        # The default broad phase tidies up a little at every step, where it left off the last time:
-        # old episodes would change the order in which new contacts are solved, and so the last bit.
-        pybullet.resetSimulation(
-            pybullet.RESET_USE_SIMPLE_BROADPHASE, physicsClientId=self._client
-        )
+        self._shapes: dict[tuple[float, ...], tuple[int, int]] = {}  # collision, visual
+        # The default broad phase tidies up a little at every step, from where it left off, so that
+        # old episodes change the order in which new contacts are solved, and with it the last bit.
+        pybullet.resetSimulation(pybullet.RESET_USE_SIMPLE_BROADPHASE, physicsClientId=self._client)
         pybullet.setPhysicsEngineParameter(
             fixedTimeStep=1 / PHYSICS_HZ,
             deterministicOverlappingPairs=1,
@@ -123,7 +121,7 @@ class World:
         friction: float,
     ) -> None:
         """A box [m, kg, rad]; mass 0 makes it immovable."""
-        collision, visual = self._box_shapes(tuple(half_extents), tuple(rgba))
+        collision, visual = self._box_shapes(half_extents, rgba)
         self._bodies[name] = body = pybullet.createMultiBody(
             baseMass=mass,
             baseCollisionShapeIndex=collision,
@@ -133,29 +131,22 @@ class World:
             baseOrientation=(0, 0, np.sin(yaw / 2), np.cos(yaw / 2)),
             physicsClientId=self._client,
         )
-        pybullet.changeDynamics(
-            body, -1, lateralFriction=friction, physicsClientId=self._client
-        )
+        pybullet.changeDynamics(body, -1, lateralFriction=friction, physicsClientId=self._client)
 
-    def _box_shapes(self, half_extents: tuple[float, ...], rgba: tuple[float, ...]) -> tuple[int, int]:
+    def _box_shapes(self, half_extents: Vector, rgba: Vector) -> tuple[int, int]:
         # Shapes outlive their bodies in Bullet: made once and shared, or every episode would leak.
-        client = self._client
-        for key in (half_extents, (*half_extents, *rgba)):
-            if key not in self._shapes:
-                self._shapes[key] = (
-                    pybullet.createCollisionShape(
-                        pybullet.GEOM_BOX, halfExtents=half_extents, physicsClientId=client
-                    )
-                    if key == half_extents
-                    else pybullet.createVisualShape(
-                        pybullet.GEOM_BOX,
-                        halfExtents=half_extents,
-                        rgbaColor=rgba,
-                        specularColor=(0, 0, 0),
-                        physicsClientId=client,
-                    )
-                )
-        return self._shapes[half_extents], self._shapes[*half_extents, *rgba]
+        key = (*half_extents, *rgba)
+        if key not in self._shapes:
+            box = {
+                "shapeType": pybullet.GEOM_BOX,
+                "halfExtents": half_extents,
+                "physicsClientId": self._client,
+            }
+            self._shapes[key] = (
+                pybullet.createCollisionShape(**box),
+                pybullet.createVisualShape(rgbaColor=rgba, specularColor=(0, 0, 0), **box),
+            )
+        return self._shapes[key]
 
     def remove(self, name: str) -> None:
         pybullet.removeBody(self._bodies.pop(name), physicsClientId=self._client)
@@ -192,9 +183,7 @@ class World:
     def joint_positions(self, name: str, joints: Sequence[str]) -> NDArray[np.float64]:
         """Positions of these joints [rad or m]."""
         indices = [self._links[name, joint] for joint in joints]
-        states = pybullet.getJointStates(
-            self._bodies[name], indices, physicsClientId=self._client
-        )
+        states = pybullet.getJointStates(self._bodies[name], indices, physicsClientId=self._client)
         return np.array([state[0] for state in states])
 
     def reset_joints(self, name: str, positions: Mapping[str, float]) -> None:

@@ -63,7 +63,7 @@ def test_counts_that_do_not_fit_are_refused(n_objects: int) -> None:
 
 
 @given(
-    st.tuples(*(st.floats(lo, hi) for lo, hi in zip(WORKSPACE_LOWER, WORKSPACE_UPPER, strict=True))),
+    st.tuples(*map(st.floats, WORKSPACE_LOWER, WORKSPACE_UPPER)),
     st.floats(-0.5, 0.5),
 )
 def test_inverse_kinematics_agrees_with_the_physics_engine(

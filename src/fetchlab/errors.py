@@ -9,7 +9,7 @@ class UserError(ValueError):
 
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> UserError:
-    """The error for a `kind` ("policy", "camera", …) that does not exist, with the nearest known names."""
+    """The error for a name that no `kind` ("policy", "camera", …) has, with the nearest ones."""
     names = list(known)
     near = difflib.get_close_matches(name, names, n=3)
     hint = f"did you mean {' or '.join(near)}? " if near else ""
