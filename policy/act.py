@@ -45,8 +45,9 @@ class ActConfig(PolicyConfig):
     """layers in which the tokens read each other; pixels need none, and they cost most"""
     n_decoder_layers: int = 2
     dropout: float = 0.0
-    position_query_weight: float = 0.4
-    """weight of the questions "where is the … block?" in training; 0 leaves them out"""
+    position_query_weight: float = 4.0
+    """weight of the questions "where is the … block?" in training; 0 leaves them out. Much less,
+    and the actions alone shape the tokens: at 0.4 no block was found in 750 steps"""
     use_cvae: bool = False
     """ACT's style latent; a scripted expert has one style, so it is off"""
     latent_dim: int = 32

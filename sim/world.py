@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,21 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fetchlab.sim.quiet import silenced_stderr
 
-@contextlib.contextmanager
-def _no_banner() -> Iterator[None]:
-    """PyBullet greets on stderr when imported, where a person's mistake should be the only line."""
-    stderr = os.dup(2)
-    with open(os.devnull, "wb") as nowhere:
-        os.dup2(nowhere.fileno(), 2)
-    try:
-        yield
-    finally:
-        os.dup2(stderr, 2)
-        os.close(stderr)
-
-
-with _no_banner():
+with silenced_stderr():  # PyBullet announces its build time when it is imported
     import pybullet
 
 PHYSICS_HZ = 240
@@ -287,8 +273,3 @@ class World:
 def _colours(rgba: Any, width: int, height: int) -> Image:
     # A PyBullet built without numpy returns tuples; the arrays are the same either way.
     return np.array(rgba, dtype=np.uint8).reshape(height, width, 4)[:, :, :3].copy()
-
-
-def numpy_support() -> bool:
-    """Whether this PyBullet hands images over as arrays (fast) instead of tuples."""
-    return bool(pybullet.isNumpyEnabled())

@@ -16,7 +16,7 @@ from fetchlab.tokenizers.base import TokenGroup
 from fetchlab.tokenizers.instruction import MAX_WORDS, InstructionTokenizer, Vocabulary
 from fetchlab.tokenizers.objects import ObjectTokenizer, from_table_units, to_table_units
 from fetchlab.tokenizers.patch import PatchConfig, PatchTokenizer
-from fetchlab.tokenizers.positions import LearnedPositions1d
+from fetchlab.tokenizers.positions import LearnedPositions1d, waves_2d
 from fetchlab.tokenizers.proprio import ProprioceptionTokenizer
 
 
@@ -101,6 +101,14 @@ def test_images_that_do_not_fit_are_refused(cameras: int, image_size: int) -> No
 def test_patch_settings_that_cannot_be(settings: dict[str, object], message: str) -> None:
     with pytest.raises(UserError, match=message):
         patch_tokenizer(**settings)  # type: ignore[arg-type]
+
+
+def test_neighbouring_cells_start_alike_and_all_cells_differ() -> None:
+    table = waves_2d(8, 8, 96).flatten(0, 1)  # (64, D)
+    distance = torch.cdist(table, table)
+    assert distance[0, 1] < distance[0, 3] < distance[0, 7]
+    assert (distance + 99 * torch.eye(64)).min() > 0.5
+    assert waves_2d(2, 3, 7).shape == (2, 3, 7)
 
 
 def test_proprioception_is_normalized_and_a_constant_dimension_stays_calm() -> None:
