@@ -22,6 +22,7 @@ STRIDE = 0.10  # longest way of the tool in one control step [m]
 ALIGNED = 0.03  # the tool may descend when this close to the block sideways [m]
 # The close rule is loose on purpose: a tight one under noise teaches hovering (docs/decisions.md).
 CLOSE_SIDEWAYS, CLOSE_HEIGHT = 0.016, 0.014  # m
+ABOVE_BLOCKS = 0.06  # higher than this, nothing can be knocked over [m]
 CLOSE_STEPS = 2  # control steps that the fingers need to meet a block
 EMPTY = 0.03  # closed further than this, the fingers have missed [m]
 
@@ -34,6 +35,10 @@ class Noise:
     """standard deviation of the tool's target, each axis [m]"""
     near: float = 0.3
     """factor on it close to the block, where precision matters"""
+    kick: float = 0.1
+    """chance of a disturbance three times as large, well above the blocks"""
+    slip: float = 0.05
+    """chance that open fingers close for one step, well above the blocks"""
 
 
 class Expert:
@@ -65,8 +70,15 @@ class Expert:
         goal = self._goal(observation, 0)
         tool, block = observation.proprioception[8:11], _named_block(observation)
         near = np.linalg.norm(tool - (*block, GRASP_HEIGHT)) < 0.06
+        strength = noise.near if near else 1.0
+        direction, kicked, slipped = generator.normal(size=3), *generator.random(2)
+        above = tool[2] > ABOVE_BLOCKS
+        if above and kicked < noise.kick:
+            strength = 3.0
         disturbed = goal.copy()
-        disturbed[:3] += generator.normal(size=3) * noise.position * (noise.near if near else 1.0)
+        disturbed[:3] += direction * noise.position * strength
+        if above and slipped < noise.slip:
+            disturbed[3] = CLOSED
         return self._action(goal), self._action(disturbed)
 
     def _goal(self, observation: Observation, slot: int) -> NDArray[np.float64]:
