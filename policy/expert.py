@@ -16,12 +16,15 @@ from fetchlab.sim.scene import BLOCK_SIZE, COLOURS, MAX_OBJECTS
 
 OPEN, CLOSED = 0.08, 0.0  # gripper opening targets [m]
 GRASP_HEIGHT = BLOCK_SIZE / 2  # m
-HOVER_HEIGHT = 0.10  # the descent starts from here [m]
+HOVER_HEIGHT = 0.10  # on the way to the block [m]
+READY_HEIGHT = 0.065  # just above the block, to line up before the last descent [m]
 LIFT_HEIGHT = 0.18  # m
 STRIDE = 0.10  # longest way of the tool in one control step [m]
-ALIGNED = 0.03  # the tool may descend when this close to the block sideways [m]
+ABOVE = 0.03  # the tool may come down to the ready height when this close sideways [m]
+ALIGNED = 0.012  # and may descend around the block when this close [m]
 # The close rule is loose on purpose: a tight one under noise teaches hovering (docs/decisions.md).
 CLOSE_SIDEWAYS, CLOSE_HEIGHT = 0.016, 0.014  # m
+TOO_LOW = 0.05  # to move sideways without touching a block [m]
 ABOVE_BLOCKS = 0.06  # higher than this, nothing can be knocked over [m]
 CLOSE_STEPS = 2  # control steps that the fingers need to meet a block
 EMPTY = 0.03  # closed further than this, the fingers have missed [m]
@@ -98,9 +101,10 @@ class Expert:
         self._closing[slot] = 0
         if sideways < ALIGNED:
             return _stride(tool, (*block, GRASP_HEIGHT), OPEN)
-        if tool[2] < HOVER_HEIGHT / 2:
-            return _stride(tool, (*tool[:2], HOVER_HEIGHT), OPEN)
-        return _stride(tool, (*block, HOVER_HEIGHT), OPEN)
+        if tool[2] < TOO_LOW:
+            return _stride(tool, (*tool[:2], READY_HEIGHT), OPEN)
+        height = READY_HEIGHT if sideways < ABOVE else HOVER_HEIGHT
+        return _stride(tool, (*block, height), OPEN)
 
     def _action(self, goal: NDArray[np.float64]) -> Array:
         position = np.clip(goal[:3], WORKSPACE_LOWER, WORKSPACE_UPPER)

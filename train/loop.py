@@ -41,6 +41,8 @@ class TrainConfig:
     """steps of linear warm-up, though never more than a quarter of all"""
     weight_decay: float = 1e-4
     """of AdamW, on matrices only: biases, scales and embeddings of one dimension are left alone"""
+    adam_beta2: float = 0.95
+    """memory of AdamW for the size of gradients; short, because they change when grounding begins"""
     gradient_clip: float = 1.0
     """largest norm of a gradient"""
     ema_decay: float = 0.995
@@ -66,8 +68,9 @@ class TrainConfig:
         for name in ("warmup_steps", "weight_decay", "seed", "num_threads"):
             if not 0 <= getattr(self, name) < math.inf:
                 raise UserError(f"{name} must not be negative, got {getattr(self, name)}")
-        if not 0 <= self.ema_decay < 1:
-            raise UserError(f"ema_decay must be at least 0 and below 1, got {self.ema_decay}")
+        for name in ("ema_decay", "adam_beta2"):
+            if not 0 <= getattr(self, name) < 1:
+                raise UserError(f"{name} must be at least 0 and below 1, got {getattr(self, name)}")
 
     def learning_rate_at(self, step: int) -> float:
         """Linear warm-up, then half a cosine; `step` counts from 0."""
@@ -188,7 +191,9 @@ def _first_state(
         {"params": [p for p in parameters if p.ndim > 1], "weight_decay": config.weight_decay},
         {"params": [p for p in parameters if p.ndim <= 1], "weight_decay": 0.0},
     ]
-    optimizer = torch.optim.AdamW([group for group in groups if group["params"]], fused=True)
+    optimizer = torch.optim.AdamW(
+        [group for group in groups if group["params"]], betas=(0.9, config.adam_beta2), fused=True
+    )
     return TrainingState(policy=policy, average=average, optimizer=optimizer)
 
 
