@@ -21,7 +21,7 @@ READY_HEIGHT = 0.065  # just above the block, to line up before the last descent
 LIFT_HEIGHT = 0.18  # m
 STRIDE = 0.10  # longest way of the tool in one control step [m]
 ABOVE = 0.03  # the tool may come down to the ready height when this close sideways [m]
-ALIGNED = 0.012  # and may descend around the block when this close [m]
+ALIGNED = 0.018  # and may descend around the block when this close [m]
 # The close rule is loose on purpose: a tight one under noise teaches hovering (docs/decisions.md).
 CLOSE_SIDEWAYS, CLOSE_HEIGHT = 0.016, 0.014  # m
 TOO_LOW = 0.05  # to move sideways without touching a block [m]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -26,8 +27,12 @@ class SlotMlpConfig(PolicyConfig):
     """Settings of the slot baseline; the augmentations act in training only."""
 
     name: str = "slot_mlp"
-    hidden: tuple[int, ...] = (256, 256, 256)
-    """units of each hidden layer"""
+    lookup_hidden: tuple[int, ...] = (256, 256)
+    """units of the layers that find the named object in the slots"""
+    control_hidden: tuple[int, ...] = (256, 256)
+    """units of the layers that turn what was found, and the robot's readings, into a chunk"""
+    position_weight: float = 4.0
+    """weight of the question where the named object is, asked in training as the transformer is"""
     permute_slots: bool = True
     """redraw the order of the objects"""
     permute_colours: bool = True
@@ -38,12 +43,13 @@ class SlotMlpConfig(PolicyConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not self.hidden or min(self.hidden) < 1:
-            raise UserError(f"hidden layers need at least one unit each, got {self.hidden}")
+        for hidden in (self.lookup_hidden, self.control_hidden):
+            if not hidden or min(hidden) < 1:
+                raise UserError(f"hidden layers need at least one unit each, got {hidden}")
 
 
 class SlotMlpPolicy(ChunkedPolicy):
-    """Slots (B, 6 · 8), named colour (B, 6) and proprioception (B, P) -> MLP -> chunk."""
+    """Slots (B, 6 · 8) and named colour (B, 6) -> lookup; with proprioception (B, P) -> chunk."""
 
     config_class = SlotMlpConfig
     max_objects = N_SLOTS
@@ -55,14 +61,13 @@ class SlotMlpPolicy(ChunkedPolicy):
         self.normalize = ProprioceptionNormalizer(
             statistics.proprioception_mean, statistics.proprioception_std
         )
-        n_inputs = N_SLOTS * len(OBJECT_FEATURES) + len(COLOURS) + len(PROPRIOCEPTION)
-        widths = (n_inputs, *config.hidden)
-        layers: list[nn.Module] = []
-        for before, after in zip(widths, config.hidden, strict=False):
-            layers += [nn.Linear(before, after), nn.ReLU()]
+        self.lookup = mlp(N_SLOTS * len(OBJECT_FEATURES) + len(COLOURS), config.lookup_hidden)
+        found = config.lookup_hidden[-1]
+        self.position_head = nn.Linear(found, 2)
+        self.control = mlp(found + 2 + len(PROPRIOCEPTION), config.control_hidden)
         self.chunk_shape = (config.chunk_size, config.env_config.action_dim)
         n_outputs = config.chunk_size * config.env_config.action_dim
-        self.network = nn.Sequential(*layers, nn.Linear(widths[-1], n_outputs))
+        self.action_head = nn.Linear(config.control_hidden[-1], n_outputs)
 
     @property
     def config(self) -> SlotMlpConfig:
@@ -72,7 +77,7 @@ class SlotMlpPolicy(ChunkedPolicy):
         """(B, K, A) encoded actions. Raises UserError for more objects than slots."""
         self.check_count(observations)
         objects, mask = object_features(observations, self.device)
-        return self._from_state(observations, objects, mask, self._named(observations))
+        return self._from_state(observations, objects, mask, self._named(observations))[0]
 
     def loss(self, batch: TrainingBatch) -> tuple[Tensor, dict[str, Tensor]]:
         """Imitation, in training of an augmented scene."""
@@ -82,8 +87,11 @@ class SlotMlpPolicy(ChunkedPolicy):
         named = self._named(observations)  # (B, 6)
         if self.training:
             objects, mask, named = self._augment(observations, objects, mask, named)
-        prediction = self._from_state(observations, objects, mask, named)
-        return self.imitation_loss(prediction, batch)
+        prediction, position = self._from_state(observations, objects, mask, named)
+        loss, metrics = self.imitation_loss(prediction, batch)
+        position_l1 = (position - named_position(objects, mask, named)).abs().mean()
+        metrics["position_l1"] = position_l1.detach()
+        return loss + self._config.position_weight * position_l1, metrics
 
     def _augment(
         self, observations: ObservationBatch, objects: Tensor, mask: Tensor, named: Tensor
@@ -100,11 +108,14 @@ class SlotMlpPolicy(ChunkedPolicy):
 
     def _from_state(
         self, observations: ObservationBatch, objects: Tensor, mask: Tensor, named: Tensor
-    ) -> Tensor:
+    ) -> tuple[Tensor, Tensor]:
+        """Encoded actions (B, K, A), and where the named object seems to be (B, 2)."""
         slots = fill_slots(objects, mask)  # (B, 6 · F)
-        state = torch.cat([slots, named, self.normalize(observations)], dim=1)
-        encoded: Tensor = self.network(state)
-        return encoded.reshape(-1, *self.chunk_shape)  # (B, K, A)
+        found = self.lookup(torch.cat([slots, named], dim=1))  # (B, hidden)
+        position = self.position_head(found)  # (B, 2)
+        state = torch.cat([found, position, self.normalize(observations)], dim=1)
+        encoded: Tensor = self.action_head(self.control(state))
+        return encoded.reshape(-1, *self.chunk_shape), position
 
     def _named(self, observations: ObservationBatch) -> Tensor:
         """(B, 6) which colours the instruction names."""
@@ -115,6 +126,20 @@ class SlotMlpPolicy(ChunkedPolicy):
             for sentence in observations.instructions
         ]
         return torch.tensor(rows, device=self.device)
+
+
+def mlp(n_inputs: int, hidden: Sequence[int]) -> nn.Sequential:
+    """Linear layers, each with a ReLU."""
+    layers: list[nn.Module] = []
+    for before, after in zip((n_inputs, *hidden), hidden, strict=False):
+        layers += [nn.Linear(before, after), nn.ReLU()]
+    return nn.Sequential(*layers)
+
+
+def named_position(objects: Tensor, mask: Tensor, named: Tensor) -> Tensor:
+    """x, y (B, 2) of the object (B, M, F) whose colour is named (B, 6), in table units."""
+    is_named = (objects[..., 2:] @ named[..., None])[..., 0] * mask  # (B, M)
+    return torch.einsum("bm,bmx->bx", is_named, objects[..., :2])
 
 
 def fill_slots(objects: Tensor, mask: Tensor) -> Tensor:

@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 from fetchlab.errors import UserError
 
 COLOURS: dict[str, tuple[float, float, float]] = {  # RGB, 0–1
-    "red": (0.85, 0.13, 0.12),
-    "green": (0.15, 0.62, 0.20),
-    "blue": (0.12, 0.28, 0.82),
-    "yellow": (0.95, 0.80, 0.10),
-    "purple": (0.52, 0.17, 0.66),
-    "orange": (0.96, 0.48, 0.07),
+    "red": (0.80, 0.06, 0.10),
+    "green": (0.12, 0.62, 0.22),
+    "blue": (0.08, 0.28, 0.85),
+    "yellow": (0.98, 0.86, 0.12),
+    "purple": (0.60, 0.15, 0.68),
+    "orange": (1.00, 0.50, 0.02),
 }
 MAX_OBJECTS = 20
 BLOCK_SIZE = 0.04  # edge of a block [m]
