@@ -40,20 +40,20 @@ class PositionQueries(nn.Module):
 
     def loss(self, answers: Tensor, observations: ObservationBatch) -> Tensor:
         """Mean distance along an axis, in units of the table, over phrases with one object."""
-        target, known = self._targets(observations, answers.device)
-        return masked_mean((self.head(answers) - target).abs(), known)
+        positions, known = self.targets(observations, answers.device)
+        return masked_mean((self.head(answers) - to_table_units(positions)).abs(), known)
 
-    def _targets(
+    def targets(
         self, observations: ObservationBatch, device: torch.device
     ) -> tuple[Tensor, Tensor]:
-        """Positions (B, J, 2) in table units, and which phrases mean exactly one object."""
+        """Positions (B, J, 2) [m], and which phrases mean exactly one object (B, J)."""
         objects = torch.tensor(observations.objects, device=device)
         present = torch.tensor(observations.objects_mask, device=device)
         is_meant = objects[..., [2 + colour for colour in self.colours]] > 0.5  # (B, M, J)
         is_meant = is_meant & present[..., None]  # (B, M, J)
         known = is_meant.sum(dim=1) == 1  # (B, J)
         xy = torch.einsum("bmj,bmx->bjx", is_meant.float(), objects[..., :2])  # (B, J, 2)
-        return to_table_units(xy), known
+        return xy, known
 
 
 def named_colour(phrase: str) -> int:

@@ -71,3 +71,20 @@ STUDIO = Camera(
     up=(0, 0, 1),
     fov=44,
 )
+
+
+def projection(camera: Camera) -> NDArray[np.float64]:
+    """(3, 4) matrix that takes a point (x, y, z, 1) [m] to image coordinates (u·w, v·w, w).
+
+    u runs to the right and v down, each from 0 to 1 across the image. For cameras that stand still.
+    """
+    forward = np.subtract(camera.target, camera.eye)
+    forward /= np.linalg.norm(forward)
+    right = np.cross(forward, camera.up)
+    right /= np.linalg.norm(right)
+    axes = np.stack([right, np.cross(forward, right), forward])  # right, down, into the image
+    extrinsics = np.hstack([axes, -axes @ np.array(camera.eye)[:, None]])  # (3, 4)
+    focal = 0.5 / np.tan(np.radians(camera.fov) / 2)  # in image heights
+    intrinsics = np.array([[focal, 0, 0.5], [0, focal, 0.5], [0, 0, 1]])
+    result: NDArray[np.float64] = intrinsics @ extrinsics
+    return result

@@ -1,0 +1,71 @@
+"""Teaches one attention head to point: the question about an object must look where it is seen.
+
+Without it a policy may need hundreds of steps before any query looks at any object, since at first
+all tokens get the same attention and nearly the same gradient. The targets are the simulator's
+object positions, projected into the cameras that stand still; they are read in training only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from fetchlab.policy.actions import masked_mean
+from fetchlab.sim.cameras import CAMERAS, projection
+from fetchlab.sim.observation import PROPRIOCEPTION, ObservationBatch
+from fetchlab.sim.scene import BLOCK_SIZE
+
+TOOL = slice(PROPRIOCEPTION.index("end_effector_x [m]"), None)
+OPENING = PROPRIOCEPTION.index("gripper_opening [m]")
+HELD_WITHIN, HELD_OPENING = 0.03, 0.06  # a block this close to closed fingers is in them [m]
+LEAST = 1e-6  # attention below this costs no more
+
+
+class Pointing(nn.Module):
+    """Cross-entropy between a head's attention and the patches where the objects are."""
+
+    cameras: Tensor
+
+    def __init__(self, cameras: Sequence[str]) -> None:
+        super().__init__()
+        self.still = [i for i, name in enumerate(cameras) if not CAMERAS[name].on_hand]
+        matrices = [projection(CAMERAS[cameras[i]]) for i in self.still]
+        matrix = torch.tensor(np.array(matrices), dtype=torch.float32).reshape(-1, 3, 4)
+        self.register_buffer("cameras", matrix, persistent=False)  # (S, 3, 4)
+
+    def loss(
+        self, maps: Tensor, positions: Tensor, known: Tensor, observations: ObservationBatch
+    ) -> Tensor:
+        """maps (B, J, C, rows, columns) of attention; x, y (B, J, 2) [m] of the objects asked for.
+
+        `known` (B, J) tells which of them there are. A camera counts where it sees the object.
+        """
+        points = with_height(positions, observations)  # (B, J, 4)
+        seen = torch.einsum("sik,bjk->bsji", self.cameras, points)  # (B, S, J, 3)
+        u, v = (seen[..., 0] / seen[..., 2], seen[..., 1] / seen[..., 2])  # (B, S, J)
+        maps = maps[:, :, self.still].transpose(1, 2)  # (B, S, J, rows, columns)
+        share = maps / maps.sum(dim=(-2, -1), keepdim=True).clamp(min=LEAST)
+        target = near_cells(v, maps.shape[-2])[..., None] * near_cells(u, maps.shape[-1])[..., None, :]
+        inside = (u > 0) & (u < 1) & (v > 0) & (v < 1) & known[:, None]  # (B, S, J)
+        entropy = -(target * share.clamp(min=LEAST).log()).sum(dim=(-2, -1))  # (B, S, J)
+        return masked_mean(entropy[..., None], inside)
+
+
+def with_height(positions: Tensor, observations: ObservationBatch) -> Tensor:
+    """Homogeneous points (B, J, 4): blocks lie on the table, but for the one in the fingers."""
+    robot = torch.tensor(observations.proprioception, device=positions.device)
+    tool = robot[:, None, TOOL]  # (B, 1, 3)
+    near = (positions - tool[..., :2]).norm(dim=-1) < HELD_WITHIN  # (B, J)
+    held = near & (robot[:, None, OPENING] < HELD_OPENING)
+    height = torch.where(held, tool[..., 2].clamp(min=BLOCK_SIZE / 2), BLOCK_SIZE / 2)
+    return torch.cat([positions, height[..., None], torch.ones_like(height[..., None])], dim=-1)
+
+
+def near_cells(coordinate: Tensor, n_cells: int) -> Tensor:
+    """Weights (…, n) of the one or two cells whose centres are next to a coordinate from 0 to 1."""
+    centres = (torch.arange(n_cells, device=coordinate.device) + 0.5) / n_cells
+    weights = (1 - (coordinate[..., None] - centres).abs() * n_cells).clamp(min=0)  # (…, n)
+    return weights / weights.sum(dim=-1, keepdim=True).clamp(min=LEAST)
