@@ -47,26 +47,26 @@ POLICIES: Mapping[str, PolicyEntry] = {
     "act": PolicyEntry(
         description="transformer on camera pixels",
         policy_class=_act,
-        training={"steps": 1000, "batch_size": 64, "learning_rate": 1.5e-3},
+        training={"steps": 1000, "batch_size": 64, "learning_rate": 5e-3},
     ),
     "act_objects": PolicyEntry(
         description="the same transformer on the simulator's object list",
         policy_class=_act,
         sees_images=False,
-        settings={"inputs": "objects", "n_encoder_layers": 1},
-        training={"steps": 2000, "batch_size": 128, "learning_rate": 1.5e-3},
+        settings={"inputs": "objects"},
+        training={"steps": 2000, "batch_size": 64, "learning_rate": 4e-3},
     ),
     "act_no_position_queries": PolicyEntry(
         description="act trained from the demonstrated actions alone",
         policy_class=_act,
         settings={"position_query_weight": 0.0},
-        training={"steps": 1000, "batch_size": 64, "learning_rate": 1.5e-3},
+        training={"steps": 1000, "batch_size": 64, "learning_rate": 5e-3},
     ),
     "slot_mlp": PolicyEntry(
         description="baseline: object list in six fixed slots, MLP",
         policy_class=_slot_mlp,
         sees_images=False,
-        training={"steps": 14_000, "batch_size": 256, "learning_rate": 1.5e-3},
+        training={"steps": 5000, "batch_size": 256, "learning_rate": 2e-3, "eval_every": 1000},
     ),
     "expert": PolicyEntry(
         description="scripted expert on the simulator's object list",

@@ -35,9 +35,9 @@ class TrainConfig:
     """optimizer steps"""
     batch_size: int = 64
     """frames a step, over all devices together"""
-    learning_rate: float = 1.5e-3
+    learning_rate: float = 5e-3
     """highest rate, reached after the warm-up; then a cosine down to 0"""
-    warmup_steps: int = 200
+    warmup_steps: int = 60
     """steps of linear warm-up, though never more than a quarter of all"""
     weight_decay: float = 1e-4
     """of AdamW, on matrices only: biases, scales and embeddings of one dimension are left alone"""
