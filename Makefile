@@ -16,7 +16,7 @@ help:
 	@echo "make format      let ruff mend what it can"
 
 quickstart: $(INSTALLED)
-	$(BIN)/fetchlab quickstart --out runs/quickstart
+	$(BIN)/fetchlab quickstart --out runs/quickstart $(ARGS)
 
 test: $(INSTALLED)
 	$(BIN)/python -m pytest

@@ -140,4 +140,4 @@ def test_augmentation_acts_in_training_only_and_can_be_switched_off() -> None:
 
 def test_hidden_layers_need_units() -> None:
     with pytest.raises(UserError, match="at least one unit"):
-        make_slot_mlp(hidden=())
+        make_slot_mlp(lookup_hidden=())

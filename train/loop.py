@@ -20,6 +20,7 @@ from fetchlab.policy.learned import ChunkedPolicy
 from fetchlab.train import checkpoint
 from fetchlab.train.checkpoint import TrainingState
 from fetchlab.train.dataset import Demonstrations, Indices
+from fetchlab.train.memory import keep_freed_memory
 from fetchlab.train.metrics import Metrics
 from fetchlab.train.provenance import git_commit, versions
 
@@ -122,6 +123,7 @@ def train(
     must have begun with the same policy, demonstrations and config.
     Raises UserError if `out` holds something else or the loss is no longer a number.
     """
+    keep_freed_memory()
     accelerator = Accelerator(log_with="tensorboard", project_dir=out)
     if accelerator.is_main_process:
         _begin(policy, demonstrations, config, out, resume=resume)
