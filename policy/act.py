@@ -173,7 +173,9 @@ class ActPolicy(ChunkedPolicy):
     def attention(self, observations: ObservationBatch) -> list[Tensor]:
         """For each decoder layer, where the action queries look: (B, H, K, N)."""
         with evaluating(self):
-            answers = self._answer(observations, self._read(observations), weights_of=range(len(self.decoder)))
+            answers = self._answer(
+                observations, self._read(observations), weights_of=range(len(self.decoder))
+            )
         return [layer.to_context for layer in answers.attention if layer.to_context is not None]
 
     def camera_maps(self, weights: Tensor) -> Tensor:

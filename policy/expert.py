@@ -24,6 +24,7 @@ ABOVE = 0.03  # the tool may come down to the ready height when this close sidew
 ALIGNED = 0.018  # and may descend around the block when this close [m]
 # The close rule is loose on purpose: a tight one under noise teaches hovering (docs/decisions.md).
 CLOSE_SIDEWAYS, CLOSE_HEIGHT = 0.016, 0.014  # m
+CLOSE_BY = 0.06  # this close to the grasp, noise is reduced [m]
 TOO_LOW = 0.05  # to move sideways without touching a block [m]
 ABOVE_BLOCKS = 0.06  # higher than this, nothing can be knocked over [m]
 CLOSE_STEPS = 2  # control steps that the fingers need to meet a block
@@ -37,11 +38,11 @@ class Noise:
     position: float = 0.015
     """standard deviation of the tool's target, each axis [m]"""
     near: float = 0.3
-    """factor on it close to the block, where precision matters"""
+    """factor on it close to the grasp, where precision matters"""
     kick: float = 0.1
     """chance of a disturbance three times as large, well above the blocks"""
     slip: float = 0.05
-    """chance that open fingers close for one step, well above the blocks"""
+    """chance that open fingers close for one step, on the way to the block"""
 
 
 class Expert:
@@ -72,15 +73,17 @@ class Expert:
         """The clean action (A,), which is the label, and the disturbed one (A,) to execute."""
         goal = self._goal(observation, 0)
         tool, block = observation.proprioception[8:11], _named_block(observation)
-        near = np.linalg.norm(tool - (*block, GRASP_HEIGHT)) < 0.06
-        strength = noise.near if near else 1.0
         direction, kicked, slipped = generator.normal(size=3), *generator.random(2)
-        above = tool[2] > ABOVE_BLOCKS
-        if above and kicked < noise.kick:
+        strength = 1.0
+        if np.linalg.norm(tool - (*block, GRASP_HEIGHT)) < CLOSE_BY:
+            strength = noise.near
+        elif tool[2] > ABOVE_BLOCKS and kicked < noise.kick:
             strength = 3.0
         disturbed = goal.copy()
         disturbed[:3] += direction * noise.position * strength
-        if above and slipped < noise.slip:
+        # Not above the block itself: from x and y alone that looks like holding it.
+        aside = np.hypot(*(tool[:2] - block)) > ABOVE
+        if aside and tool[2] > ABOVE_BLOCKS and slipped < noise.slip:
             disturbed[3] = CLOSED
         return self._action(goal), self._action(disturbed)
 

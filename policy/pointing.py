@@ -48,7 +48,9 @@ class Pointing(nn.Module):
         u, v = (seen[..., 0] / seen[..., 2], seen[..., 1] / seen[..., 2])  # (B, S, J)
         maps = maps[:, :, self.still].transpose(1, 2)  # (B, S, J, rows, columns)
         share = maps / maps.sum(dim=(-2, -1), keepdim=True).clamp(min=LEAST)
-        target = near_cells(v, maps.shape[-2])[..., None] * near_cells(u, maps.shape[-1])[..., None, :]
+        target = (
+            near_cells(v, maps.shape[-2])[..., None] * near_cells(u, maps.shape[-1])[..., None, :]
+        )
         inside = (u > 0) & (u < 1) & (v > 0) & (v < 1) & known[:, None]  # (B, S, J)
         entropy = -(target * share.clamp(min=LEAST).log()).sum(dim=(-2, -1))  # (B, S, J)
         return masked_mean(entropy[..., None], inside)

@@ -19,6 +19,8 @@ TOOL_IN_HAND = 0.107 + 0.105  # from the hand's frame to the point between the f
 MAX_OPENING = 0.08  # m
 JOINT_SPEED = (2.175, 2.175, 2.175, 2.175, 2.61, 2.61, 2.61)  # rad/s
 JOINT_TORQUE = (87.0, 87.0, 87.0, 87.0, 12.0, 12.0, 12.0)  # N m
+STRAIGHT_ABOVE = 0.08  # ways that take longer than this at full speed are synchronized [s]
+LEAST_SPEED = 0.1  # of a joint that only has to hold [rad/s]
 FINGER_SPEED, FINGER_FORCE = 0.2, 30.0  # m/s, N
 HOME = (0.45, 0.0, 0.25)  # where the tool waits [m]
 
@@ -42,10 +44,15 @@ class Panda:
 
     def drive(self, joints: NDArray[np.floating], opening: float) -> None:
         """Servo towards joint angles (7,) [rad] and a gripper opening [m]."""
+        ways = np.abs(joints - self.joints())
+        # Joints far from their targets arrive together, or the tool would leave its straight path
+        # where the arm is nearly stretched; close to them each is as quick as it can be.
+        slowest = max((ways / JOINT_SPEED).max(), 1e-9)
+        speeds = ways / slowest if slowest > STRAIGHT_ABOVE else np.array(JOINT_SPEED)
         for joint, target, torque, speed in zip(
-            ARM_JOINTS, joints.tolist(), JOINT_TORQUE, JOINT_SPEED, strict=True
+            ARM_JOINTS, joints.tolist(), JOINT_TORQUE, speeds.tolist(), strict=True
         ):
-            self._world.drive_joint(NAME, joint, target, torque, speed)
+            self._world.drive_joint(NAME, joint, target, torque, max(speed, LEAST_SPEED))
         for finger in FINGER_JOINTS:
             self._world.drive_joint(NAME, finger, opening / 2, FINGER_FORCE, FINGER_SPEED)
 

@@ -9,11 +9,11 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.factories import make_observations
 
 from fetchlab.policy.pointing import Pointing, near_cells, with_height
 from fetchlab.sim.cameras import CAMERAS, projection
 from fetchlab.sim.env import Tabletop
-from tests.factories import make_observations
 
 
 @pytest.mark.parametrize("camera", ["front", "overhead"])

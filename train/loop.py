@@ -43,7 +43,7 @@ class TrainConfig:
     weight_decay: float = 1e-4
     """of AdamW, on matrices only: biases, scales and embeddings of one dimension are left alone"""
     adam_beta2: float = 0.95
-    """memory of AdamW for the size of gradients; short, because they change when grounding begins"""
+    """AdamW's memory for the size of gradients; short, as they change when grounding begins"""
     gradient_clip: float = 1.0
     """largest norm of a gradient"""
     ema_decay: float = 0.995
