@@ -102,7 +102,8 @@ def matrix_table(cells: Sequence[Cell], seen: Sequence[int]) -> Table:
 
     counts = sorted({cell.n_objects for cell in cells})
     table = Table(
-        title="Scenes in which the named block was fetched (* blocks as in the demonstrations)",
+        title="Scenes in which the named block was fetched, in %, and the 95 % interval\n"
+        "(* as many blocks as in the demonstrations)",
         title_justify="left",
         box=SIMPLE_HEAD,
         padding=(0, 1, 0, 0),
@@ -117,6 +118,10 @@ def matrix_table(cells: Sequence[Cell], seen: Sequence[int]) -> Table:
 
 
 def _short(cell: Cell | None) -> str:
+    """Percent, and below it the 95 % interval; narrow enough for seven columns."""
     if cell is None:
         return ""
-    return f"{cell.n_success}/{cell.n_episodes}" if cell.n_episodes else "cannot"
+    if cell.success_rate is None or cell.ci95 is None:
+        return "cannot"
+    low, high = cell.ci95
+    return f"{100 * cell.success_rate:.1f}\n[dim]{100 * low:.0f}–{100 * high:.0f}[/dim]"

@@ -69,6 +69,8 @@ class ActConfig(PolicyConfig):
             raise UserError("a transformer policy needs at least one decoder layer")
         if not 0 <= self.dropout < 1:
             raise UserError(f"dropout must be 0 to 1, got {self.dropout}")
+        if self.position_query_weight < 0 or self.pointing_weight < 0:
+            raise UserError("position_query_weight and pointing_weight must not be negative")
         if self.position_query_weight > 0 and not self.phrases:
             raise UserError("position queries need phrases: give some, or position_query_weight 0")
 

@@ -90,7 +90,7 @@ def make_act(
 
 def make_slot_mlp(**settings: Any) -> SlotMlpPolicy:
     """A small slot baseline."""
-    settings = {"hidden": (32, 32), **settings}
+    settings = {"lookup_hidden": (32, 32), "control_hidden": (32, 32), **settings}
     config = SlotMlpConfig(
         env_config=EnvConfig(cameras=()), sentences=SENTENCES, phrases=PHRASES, **settings
     )

@@ -133,11 +133,10 @@ def test_position_targets_are_the_colours_that_mean_one_object() -> None:
     objects = observations.objects.copy()
     objects[0, 1, 2:] = objects[0, 0, 2:]  # two objects of one colour: no answer is right
     queries = PositionQueries(PHRASES, d_model=8)
-    target, known = queries._targets(replace(observations, objects=objects), torch.device("cpu"))
+    target, known = queries.targets(replace(observations, objects=objects), torch.device("cpu"))
     colours = objects[0, :4, 2:].argmax(axis=1)
     assert known[0].nonzero().flatten().tolist() == sorted({*colours[2:].tolist()})
-    expected = (objects[0, 2, :2] - (0.5, 0.0)) / 0.4
-    np.testing.assert_allclose(target[0, colours[2]], expected, atol=1e-6)
+    np.testing.assert_allclose(target[0, colours[2]], objects[0, 2, :2], atol=1e-6)
 
 
 def test_positions_are_learned_from_the_questions_alone() -> None:

@@ -16,6 +16,7 @@ MAY_IMPORT = {
     "tokenizers": ("fetchlab.sim.observation", "fetchlab.sim.scene", "fetchlab.sim.tasks"),
     "policy": (
         "fetchlab.tokenizers",
+        "fetchlab.sim.cameras",
         "fetchlab.sim.config",
         "fetchlab.sim.kinematics",
         "fetchlab.sim.observation",

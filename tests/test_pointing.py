@@ -67,6 +67,6 @@ def test_attention_on_the_object_costs_least() -> None:
             maps = torch.full((1, 1, 2, 8, 8), 0.001)
             maps[0, 0, 0, r, c] = 1
             costs[r, c] = pointing.loss(maps, positions, known, observations)
-    assert np.unravel_index(costs.argmin(), costs.shape) == (row, column)
+    assert costs.argmin() == row * 8 + column
     nothing_asked = pointing.loss(maps, positions, ~known, observations)
     assert nothing_asked == 0

@@ -36,7 +36,7 @@ def test_help_shows_the_settings_of_the_policy_named(capsys: pytest.CaptureFixtu
     with pytest.raises(SystemExit):
         main(["train", "--policy", "slot_mlp", "--help"])
     shown = capsys.readouterr().out
-    assert "--policy-config.hidden" in shown and "--policy-config.n-heads" not in shown
+    assert "--policy-config.lookup-hidden" in shown and "--policy-config.n-heads" not in shown
     assert "--policy-config.name" not in shown and "--policy-config.env-config" not in shown
     assert "--policy-settings" not in shown
 
