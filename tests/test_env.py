@@ -177,7 +177,7 @@ def test_observations_share_no_memory() -> None:
         np.testing.assert_array_equal(first["pixels"][camera], image)
 
 
-def test_videos_can_be_recorded() -> None:
+def test_render_gives_a_larger_view_for_videos() -> None:
     env = RecordEpisodeStatistics(
         gymnasium.make("fetchlab/Tabletop-v0", cameras=(), render_mode="rgb_array")
     )
