@@ -32,7 +32,7 @@ class Watchable(Protocol):
 
 
 def action_attention(
-    policy: Policy, observations: ObservationBatch, layer: int = -1
+    policy: Policy, observations: ObservationBatch, layer: int = 0
 ) -> dict[str, Heat] | None:
     """Where the action queries of the first episode look, mean over heads and queries.
 
@@ -55,7 +55,7 @@ def draw_heat(image: Image, heat: Heat, strongest: float, size: int) -> Image:
     camera that is hardly looked at dark.
     """
     picture = enlarge(image, size).astype(np.float32)
-    grown = cv2.resize(heat, (size, size), interpolation=cv2.INTER_CUBIC)
+    grown = cv2.resize(heat, (size, size), interpolation=cv2.INTER_LINEAR)
     share = np.clip(grown / max(strongest, 1e-9), 0.0, 1.0)  # (size, size)
     bgr = cv2.applyColorMap((share * 255).astype(np.uint8), cv2.COLORMAP_INFERNO)
     alpha = (STRENGTH * np.sqrt(share))[:, :, None]  # the root lifts faint regions into sight

@@ -44,8 +44,8 @@ class RolloutConfig:
     """MP4 file (H.264, plays in browsers); the result is written beside it, as JSON"""
     still: Path | None = None
     """PNG file of the moment in the middle of the episode"""
-    layer: int = -1
-    """decoder layer whose attention is drawn; -1 is the last"""
+    layer: int = 0
+    """decoder layer whose attention is drawn: in the first, 0, objects are found; -1 is the last"""
 
     def __post_init__(self) -> None:
         if not 2 <= self.objects <= MAX_OBJECTS:
@@ -72,7 +72,7 @@ class Film:
         return self.frames + [self.frames[-1]] * round(HOLD * self.fps)
 
 
-def film(policy: Policy, spec: EpisodeSpec, layer: int = -1) -> Film:
+def film(policy: Policy, spec: EpisodeSpec, layer: int = 0) -> Film:
     """Play an episode and draw it."""
     frames: list[Image] = []
     views: list[Image] = []

@@ -67,9 +67,9 @@ CAMERAS: dict[str, Camera] = {
 STUDIO = Camera(
     description="the larger view of render() and videos",
     eye=(1.45, 0.75, 0.95),
-    target=(0.33, 0.0, 0.22),
+    target=(0.35, 0.0, 0.17),
     up=(0, 0, 1),
-    fov=44,
+    fov=47,
 )
 
 

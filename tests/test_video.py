@@ -29,12 +29,12 @@ GREY = np.full((64, 64, 3), 128, np.uint8)
 
 
 class Gazer(Expert):
-    """The expert, pretending to look at one patch of the front camera with its last layer."""
+    """The expert, pretending to look at one patch of the front camera with its first layer."""
 
     def attention(self, observations: ObservationBatch) -> Sequence[torch.Tensor]:
         weights = torch.zeros(len(observations), 4, 8, 129)  # (B, H, K, N)
         weights[..., 9] = 1.0  # row 1, column 1 of the first camera
-        return [torch.full_like(weights, 1 / 129), weights]
+        return [weights, torch.full_like(weights, 1 / 129)]
 
     def camera_maps(self, weights: torch.Tensor) -> torch.Tensor:
         return weights[..., :128].reshape(*weights.shape[:-1], 2, 8, 8)
@@ -55,13 +55,13 @@ def observe(policy: Expert) -> ObservationBatch:
 def test_attention_is_averaged_over_heads_and_queries_by_camera_and_layer() -> None:
     policy = Gazer(EnvConfig())
     observations = observe(policy)
-    last = action_attention(policy, observations)
-    first = action_attention(policy, observations, layer=0)
+    first = action_attention(policy, observations)
+    last = action_attention(policy, observations, layer=-1)
     assert last is not None and first is not None
-    assert list(last) == ["front", "wrist"]
-    assert last["front"][1, 1] == pytest.approx(1.0) and last["front"].sum() == pytest.approx(1.0)
-    assert last["wrist"].sum() == 0
-    np.testing.assert_allclose(first["wrist"], 1 / 129, rtol=1e-6)
+    assert list(first) == ["front", "wrist"]
+    assert first["front"][1, 1] == pytest.approx(1.0) and first["front"].sum() == pytest.approx(1.0)
+    assert first["wrist"].sum() == 0
+    np.testing.assert_allclose(last["wrist"], 1 / 129, rtol=1e-6)
     with pytest.raises(UserError, match="2 decoder layers"):
         action_attention(policy, observations, layer=2)
 

@@ -49,7 +49,7 @@ def success_chart(
     """Success against the number of objects, with 95 % bands; the seen counts are shaded."""
     figure, axes = _figure(size)
     axes.axvspan(min(seen) - 0.4, max(seen) + 0.4, color=SEEN, zorder=0, linewidth=0)
-    axes.text(min(seen) - 0.25, 3, "seen in training", color=FAINT, fontsize=9.5)
+    axes.text(min(seen) - 0.25, 62, "seen in training", color=FAINT, fontsize=9.5)
     for one in reversed(series):  # the first lies on top
         _draw_policy(axes, one, [cell for cell in cells if cell.policy == one.policy])
     counts = sorted({cell.n_objects for cell in cells})
