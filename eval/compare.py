@@ -75,7 +75,7 @@ def check_comparable(first: Contestant, second: Contestant) -> None:
         _same(key, first, second, worlds[0][key], worlds[1][key])
     _same("seed", first, second, first.results.seed, second.results.seed)
     for library in ("fetchlab", "pybullet", "numpy"):
-        versions = first.results.versions[library], second.results.versions[library]
+        versions = first.results.versions.get(library), second.results.versions.get(library)
         _same(f"version of {library}", first, second, *versions)
 
 

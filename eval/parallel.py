@@ -8,6 +8,7 @@ import multiprocessing
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 
 from gymnasium.vector import SyncVectorEnv
@@ -127,7 +128,26 @@ def one_thread() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def process_pool(workers: int) -> ProcessPoolExecutor:
+@contextlib.contextmanager
+def process_pool(workers: int) -> Iterator[ProcessPoolExecutor]:
+    """Processes for the block; a mistake in it or Ctrl-C stops them in the midst of their work."""
+    others = multiprocessing.active_children()
+    with _executor(workers) as pool:
+        try:
+            yield pool
+        except BrokenProcessPool:
+            raise UserError(
+                "a worker process died (out of memory?): try again with fewer --workers"
+            ) from None
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            for process in multiprocessing.active_children():
+                if process not in others:
+                    process.terminate()
+            raise
+
+
+def _executor(workers: int) -> ProcessPoolExecutor:
     """Processes that start from a clean server with torch loaded once, where the system can."""
     if "forkserver" not in multiprocessing.get_all_start_methods():
         context = multiprocessing.get_context("spawn")
@@ -140,6 +160,9 @@ def process_pool(workers: int) -> ProcessPoolExecutor:
 def _start_worker() -> None:
     import torch
 
+    from fetchlab.train.collection import prepare_worker
+
+    prepare_worker()
     torch.set_num_threads(1)
 
 

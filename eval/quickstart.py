@@ -28,6 +28,7 @@ from fetchlab.eval.results import Results, command_line, provenance, read_result
 from fetchlab.eval.tables import episode_progress, matrix_table, swap_sentence
 from fetchlab.train.commands import TrainCommand, counting
 from fetchlab.train.demonstrate import CollectConfig
+from fetchlab.train.lerobot import read_json
 
 RECORD = "quickstart.json"
 SEEN = (2, 3, 4, 5)
@@ -107,16 +108,17 @@ class Record:
         }
         self.timings: dict[str, float] = {}
         if self._path.is_file():
-            self._resume(json.loads(self._path.read_text()))
+            self._resume(read_json(self._path))
         elif config.out.exists() and (not config.out.is_dir() or any(config.out.iterdir())):
             raise UserError(f"--out {config.out} already holds something else: give a new folder")
         self._save()
 
     def _resume(self, begun: dict[str, Any]) -> None:
+        settings = begun.get("settings", {})
         for key, value in self._settings.items():
-            if begun["settings"].get(key) != value:
+            if settings.get(key) != value:
                 raise UserError(
-                    f"{self._path.parent} was begun with {key} {begun['settings'].get(key)}, not "
+                    f"{self._path.parent} was begun with {key} {settings.get(key)}, not "
                     f"{value}: use the same settings or a new folder"
                 )
         self.timings = begun["timings_s"]

@@ -188,7 +188,25 @@ def write_whole(path: Path, content: str | bytes) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(path.name + ".partial")
     partial.write_bytes(content.encode() if isinstance(content, str) else content)
-    os.replace(partial, path)
+    return put_in_place(partial, path)
+
+
+def check_folder(out: Path) -> None:
+    """UserError unless files can be put there, or in a folder made there; said before the work."""
+    if out.exists() and not out.is_dir():
+        raise UserError(f"--out {out} is a file: give a folder")
+    nearest = next(path for path in (out, *out.absolute().parents) if path.exists())
+    if not nearest.is_dir() or not os.access(nearest, os.W_OK):
+        raise UserError(f"--out {out} cannot be made: {nearest} is no folder to write in")
+
+
+def put_in_place(partial: Path, path: Path) -> Path:
+    """The finished file takes its place; where that is a folder, nothing is left behind."""
+    try:
+        os.replace(partial, path)
+    except OSError as error:
+        partial.unlink()
+        raise UserError(f"cannot write {path}: {error.strerror}") from None
     return path
 
 
@@ -201,7 +219,7 @@ def provenance() -> dict[str, str | None]:
 def world(env: EnvConfig | dict[str, Any]) -> dict[str, Any]:
     """The settings that make scenes and time; cameras and action mode belong to the policy."""
     settings = env if isinstance(env, dict) else asdict(env)
-    return {key: settings[key] for key in ("task", "control_hz")}
+    return {key: settings.get(key) for key in ("task", "control_hz")}
 
 
 def command_line() -> str:

@@ -24,7 +24,7 @@ def interval_text(cell: Cell) -> str:
     if cell.ci95 is None:
         return ""
     low, high = cell.ci95
-    return f"{100 * low:.1f} – {100 * high:.1f} %"
+    return f"{100 * low:.1f}–{100 * high:.1f}"
 
 
 def failures_text(cell: Cell) -> str:
@@ -35,11 +35,17 @@ def failures_text(cell: Cell) -> str:
 
 def cell_table(cells: Sequence[Cell]) -> Table:
     """A row a cell, a section a policy."""
+    from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    table = Table(title="Success in scenes that no demonstration used")
-    for column in ("policy", "objects", "fetched", "rate", "95 % interval", "mean steps"):
-        table.add_column(column, justify="left" if column == "policy" else "right")
+    table = Table(
+        title="Success in scenes that no demonstration used, and the 95 % interval",
+        title_justify="left",
+        box=SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
+    )
+    for column in ("policy", "objects", "fetched", "rate", "interval", "steps"):
+        table.add_column(column, justify="left" if column == "policy" else "right", no_wrap=True)
     table.add_column("failures")
     for row, cell in enumerate(cells):
         last = row + 1 == len(cells) or cells[row + 1].policy != cell.policy

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -14,7 +13,7 @@ import numpy as np
 from fetchlab.errors import UserError
 from fetchlab.eval.overlay import Image, action_attention, draw_views, write
 from fetchlab.eval.parallel import load, one_thread
-from fetchlab.eval.results import write_whole
+from fetchlab.eval.results import put_in_place, write_whole
 from fetchlab.eval.rollout import EpisodeResult, EpisodeSpec, Moment, make_worlds, rollout
 from fetchlab.policy.base import Policy
 from fetchlab.sim.env import Tabletop
@@ -146,7 +145,7 @@ def write_video(path: Path, frames: Sequence[Image], fps: int) -> None:
         for image in frames:
             container.mux(stream.encode(av.VideoFrame.from_ndarray(image, format="rgb24")))
         container.mux(stream.encode())
-    os.replace(partial, path)
+    put_in_place(partial, path)
 
 
 def png(image: Image) -> bytes:

@@ -67,6 +67,8 @@ class ActConfig(PolicyConfig):
             raise UserError("a policy that sees pixels needs at least one camera, got none")
         if self.n_encoder_layers < 0 or self.n_decoder_layers < 1:
             raise UserError("a transformer policy needs at least one decoder layer")
+        if self.d_feedforward < 1 or self.latent_dim < 1:
+            raise UserError("d_feedforward and latent_dim must be at least 1")
         if not 0 <= self.dropout < 1:
             raise UserError(f"dropout must be 0 to 1, got {self.dropout}")
         if self.position_query_weight < 0 or self.pointing_weight < 0:

@@ -9,6 +9,7 @@ from typing import Protocol
 
 import numpy as np
 
+from fetchlab.errors import UserError
 from fetchlab.policy.base import Array
 
 
@@ -84,7 +85,7 @@ class TemporalEnsembler:
 
     def __init__(self, decay: float) -> None:
         if not math.isfinite(decay):
-            raise ValueError(f"the ensembling decay must be finite, got {decay}")
+            raise UserError(f"temporal_ensembling must be a finite decay, got {decay}")
         self.decay = decay
         self._overlaps: dict[int, _Overlap] = {}
 

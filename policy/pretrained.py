@@ -39,7 +39,7 @@ def read_config(folder: Path) -> dict[str, Any]:
         raise UserError(f"{folder} holds no policy: {CONFIG_FILE} is missing") from None
     except ValueError as error:
         raise UserError(f"{path} is damaged ({error}): train or copy the policy again") from None
-    if not isinstance(values, dict) or "name" not in values:
+    if not isinstance(values, dict) or not isinstance(values.get("name"), str):
         raise UserError(f"{path} does not describe a policy: it has no name")
     return values
 
@@ -62,7 +62,10 @@ def build_config(config_class: type[Config], values: Mapping[str, Any], source: 
     if known != values.keys():
         raise UserError(f"{source} was written with other settings: {_difference(known, values)}")
     decoded = {name: _decode(hints[name], value, source) for name, value in values.items()}
-    return config_class(**decoded)
+    try:
+        return config_class(**decoded)
+    except TypeError as error:  # its checks met a value of another kind
+        raise UserError(f"{source} holds a setting of the wrong kind ({error})") from None
 
 
 def load_weights(module: nn.Module, weights: Mapping[str, Tensor], folder: Path) -> None:

@@ -123,7 +123,9 @@ def load_policy(source: Path | str, env_config: EnvConfig | None = None) -> Poli
         return Expert(env_config or EnvConfig(cameras=()))
     folder = Path(source)
     if not folder.is_dir():
-        entry(str(source))  # a name or a path that is neither
+        if len(folder.parts) > 1:
+            raise UserError(f"{source} is no folder: give the folder of a trained policy")
+        entry(str(source))  # an unknown name
         raise UserError(
             f"policy {source} has to be trained first: give the folder of a trained one"
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from numbers import Integral
 from typing import Any, SupportsFloat
 
 import gymnasium
@@ -163,6 +164,8 @@ class Tabletop(gymnasium.Env[dict[str, Any], NDArray[np.float32]]):
         """One control period. Raises UserError naming the dimension that is wrong."""
         if self._result is not None:
             return self._result
+        if not self.scene.blocks:
+            raise UserError("the table is empty: call reset before the first step")
         self._drive(self._checked(action))
         self._world.step(PHYSICS_HZ // self.config.control_hz)
         self._steps += 1
@@ -178,7 +181,10 @@ class Tabletop(gymnasium.Env[dict[str, Any], NDArray[np.float32]]):
 
     def _checked(self, action: NDArray[np.float32]) -> NDArray[np.float64]:
         names = ACTION_NAMES[self.config.action_mode]
-        values = np.asarray(action, dtype=np.float64)
+        try:
+            values = np.asarray(action, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise UserError(f"an action is numbers: {', '.join(names)}; got {action!r}") from None
         if values.shape != (len(names),):
             raise UserError(
                 f"an action has shape ({len(names)},): {', '.join(names)}; got {values.shape}"
@@ -268,8 +274,9 @@ def _name(index: int) -> str:
     return f"object_{index}"
 
 
-def _count_range(n_objects: int | Sequence[int]) -> tuple[int, int]:
-    low, high = (n_objects, n_objects) if isinstance(n_objects, int) else n_objects
-    if not 2 <= low <= high <= MAX_OBJECTS:
+def _count_range(n_objects: object) -> tuple[int, int]:
+    bounds = n_objects if isinstance(n_objects, (tuple, list)) else (n_objects, n_objects)
+    whole = len(bounds) == 2 and all(isinstance(bound, Integral) for bound in bounds)
+    if not whole or not 2 <= bounds[0] <= bounds[1] <= MAX_OBJECTS:
         raise UserError(f"n_objects must be 2 to {MAX_OBJECTS} or a range within, got {n_objects}")
-    return int(low), int(high)
+    return int(bounds[0]), int(bounds[1])

@@ -74,3 +74,5 @@ def test_a_file_in_the_way_is_a_mistake(tmp_path: Path, capsys: pytest.CaptureFi
     (tmp_path / "file").write_text("")
     assert main(["bench", "--out", str(tmp_path / "file")]) == 2
     assert "is a file" in capsys.readouterr().err
+    assert main(["bench", "--out", str(tmp_path / "file" / "below")]) == 2
+    assert f"{tmp_path / 'file'} is no folder to write in" in capsys.readouterr().err

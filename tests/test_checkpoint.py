@@ -62,7 +62,7 @@ def run(
     **options: Any,
 ) -> TrainResult:
     torch.manual_seed(1)
-    policy = make_slot_mlp(hidden=hidden)  # its augmentations need the generator's state
+    policy = make_slot_mlp(control_hidden=hidden)  # its augmentations need the generator's state
     return train(policy, demonstrations, config, out, **options)
 
 
@@ -189,10 +189,18 @@ def test_a_half_written_checkpoint_is_ignored(
 
 def test_another_config_is_refused(demonstrations: Demonstrations, tmp_path: Path) -> None:
     interrupt(demonstrations, tmp_path, 4)
-    with pytest.raises(UserError, match=r"train\.learning_rate 0\.0015, now 0\.1"):
+    with pytest.raises(UserError, match=r"train\.learning_rate 0\.005, now 0\.1"):
         run(demonstrations, tmp_path, replace(CONFIG, learning_rate=0.1), resume=True)
-    with pytest.raises(UserError, match=r"policy\.hidden \[32, 32\], now \[8\]"):
+    with pytest.raises(UserError, match=r"policy\.control_hidden \[32, 32\], now \[8\]"):
         run(demonstrations, tmp_path, hidden=(8,), resume=True)
+    changes: dict[str, Any] = {
+        "seed": 9,
+        "weight_decay": 0.0,
+        "gradient_clip": 2.0,
+        "ema_decay": 0.5,
+    }
+    with pytest.raises(UserError, match=r"now 9; .* and 1 more\)"):
+        run(demonstrations, tmp_path, replace(CONFIG, warmup_steps=1, **changes), resume=True)
 
 
 def test_another_dataset_is_refused(demonstrations: Demonstrations, tmp_path: Path) -> None:

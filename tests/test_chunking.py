@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fetchlab.errors import UserError
 from fetchlab.policy.chunking import ChunkMemory, ChunkQueue, TemporalEnsembler
 
 
@@ -47,7 +48,7 @@ def test_ensembler_equals_the_plain_formula(chunk_size: int, decay: float, steps
 
 
 def test_an_ensemble_without_a_finite_decay_is_refused() -> None:
-    with pytest.raises(ValueError, match="nan"):
+    with pytest.raises(UserError, match="nan"):
         TemporalEnsembler(float("nan"))
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -103,8 +105,12 @@ def test_unknown_registry(capsys: pytest.CaptureFixture[str]) -> None:
         (["collect", "--task", "fech", "--out", "{}"], "did you mean fetch"),
         (["collect", "--cameras", "forward", "--out", "{}"], "forward"),
         (["collect", "--counts", "2", "30", "--out", "{}"], "2 to 20"),
+        (["collect", "--noise.kick", "2", "--out", "{}"], "noise.kick must be 0 to 1, got 2"),
+        (["collect", "--noise.position", "nan", "--out", "{}"], "noise.position"),
         (["rollout", "--policy", "expert", "--instruction", "fetch the pink block"], "pink"),
         (["compare", "{}", "{}"], "results.json"),
+        (["bench", "--policy", "{}", "--out", "{}"], "no folder"),
+        (["eval", "--policy", "{}", "--out", "{}"], "no folder"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
@@ -129,14 +135,15 @@ def test_interruption_says_how_to_resume(
     assert "--resume" not in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EEXIST, errno.ENOENT, errno.EROFS])
 def test_a_folder_that_may_not_be_written_is_a_mistake(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    number: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def refused(words: list[str]) -> int:
-        raise PermissionError(13, "Permission denied", "/results")
+        raise OSError(number, os.strerror(number), "/results")
 
     monkeypatch.setattr(cli, "run", refused)
-    assert "/results: Permission denied" in mistake(capsys, "bench")
+    assert f"/results: {os.strerror(number)}" in mistake(capsys, "bench")
 
 
 @pytest.mark.parametrize("what", ["tasks", "policies", "suites", "cameras"])

@@ -258,6 +258,19 @@ def test_lost_frames_are_noticed(tmp_path: Path) -> None:
         Demonstrations.load(tmp_path)
 
 
+def test_files_of_different_datasets_are_told_apart(tmp_path: Path) -> None:
+    write_dataset(tmp_path, episodes=2)
+    path = tmp_path / lerobot.INFO_PATH
+    path.write_text(path.read_text().replace('"joint"', '"ee"'))
+    with pytest.raises(UserError, match=r"announces 4 numbers an action, .* hold 8"):
+        Demonstrations.load(tmp_path)
+    path.write_text(path.read_text().replace('"ee"', '"joint"'))
+    tasks = pq.read_table(tmp_path / lerobot.TASKS_PATH)
+    pq.write_table(tasks[:0], tmp_path / lerobot.TASKS_PATH)
+    with pytest.raises(UserError, match="lacks sentences"):
+        Demonstrations.load(tmp_path)
+
+
 def test_a_foreign_folder_is_no_dataset(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="fetchlab collect"):
         Demonstrations.load(tmp_path)

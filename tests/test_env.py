@@ -138,6 +138,17 @@ def test_actions_that_cannot_be_are_named() -> None:
         env.step(action)
     with pytest.raises(UserError, match=r"\(8,\).*got \(7,\)"):
         env.step(action[:7])
+    words: Any = ["left"] * 8
+    with pytest.raises(UserError, match="numbers: joint_1"):
+        env.step(words)
+
+
+def test_a_step_needs_a_scene_and_counts_may_be_numpy_integers() -> None:
+    env = Tabletop(cameras=(), n_objects=(np.int64(3), np.int64(3)))  # type: ignore[arg-type]
+    with pytest.raises(UserError, match="call reset"):
+        env.step(_stay())
+    env.reset(seed=0)
+    assert len(env.scene.blocks) == 3
 
 
 @pytest.mark.parametrize(
@@ -149,6 +160,9 @@ def test_actions_that_cannot_be_are_named() -> None:
         ({"action_mode": "torque"}, "unknown action mode"),
         ({"n_objects": 21}, "2 to 20"),
         ({"n_objects": (5, 3)}, "2 to 20"),
+        ({"n_objects": (2,)}, "2 to 20"),
+        ({"n_objects": 2.5}, "2 to 20"),
+        ({"n_objects": None}, "2 to 20"),
         ({"control_hz": 7}, "240"),
         ({"image_size": 2}, "image_size"),
         ({"render_mode": "human"}, "render mode"),

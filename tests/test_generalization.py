@@ -168,6 +168,7 @@ def test_compare_pairs_the_scenes_and_prints(
         ({"seed": 7}, "seed is 0 there and 7 here"),
         ({"versions": {"fetchlab": "0.0.1", "pybullet": "", "numpy": ""}}, "version of fetchlab"),
         ({"cells": ()}, "no number of objects in common"),
+        ({"versions": {}}, "version of fetchlab is .* there and None here"),
     ],
 )
 def test_compare_refuses_other_scenes_and_names_the_difference(

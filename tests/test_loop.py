@@ -96,6 +96,7 @@ def test_batches_may_be_larger_than_the_dataset() -> None:
         {"warmup_steps": -1},
         {"ema_decay": 1.0},
         {"save_every": 0},
+        {"seed": 2**32},
     ],
 )
 def test_settings_are_checked(changes: dict[str, Any]) -> None:

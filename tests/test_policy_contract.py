@@ -187,6 +187,8 @@ def test_a_policy_overfits_a_handful_of_frames(make: Make) -> None:
         ),
         (lambda f: edit(f, lambda c: c.update(n_decoder_layers=1)), "unknown decoder.1."),
         (lambda f: edit(f, lambda c: c.update(n_heads=5)), "n_heads 5"),
+        (lambda f: edit(f, lambda c: c.update(n_heads="5")), "config.json holds a setting of the"),
+        (lambda f: edit(f, lambda c: c.update(name=["act"])), "has no name"),
         (lambda f: edit(f, lambda c: c["env_config"].update(cameras=["back"])), "camera 'back'"),
     ],
 )

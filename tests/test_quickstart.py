@@ -53,6 +53,15 @@ def test_other_settings_are_refused(tmp_path: Path) -> None:
         Record(QuickstartConfig(out=tmp_path, quick=True))
 
 
+def test_a_damaged_record_is_named(tmp_path: Path) -> None:
+    (tmp_path / "quickstart.json").write_text("{}")
+    with pytest.raises(UserError, match="begun with demonstrations None"):
+        run_quickstart(QuickstartConfig(out=tmp_path))
+    (tmp_path / "quickstart.json").write_text("{")
+    with pytest.raises(UserError, match=r"quickstart\.json is damaged"):
+        run_quickstart(QuickstartConfig(out=tmp_path))
+
+
 def test_a_folder_with_something_else_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("precious")
     with pytest.raises(UserError, match="already holds something else"):
@@ -104,5 +113,5 @@ def test_the_films_show_successes_at_few_and_many_blocks_and_failures() -> None:
 def test_every_machine_trains_the_same(tmp_path: Path) -> None:
     config = QuickstartConfig(out=tmp_path)
     command = config.training("act")
-    assert command.num_threads == 1 and command.steps == 10
+    assert command.num_threads == 1 and command.steps == 11
     assert replace(config, workers=7).training("act") == command

@@ -117,6 +117,14 @@ def test_a_video_plays_back_every_frame_in_its_colours(tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / "new").iterdir()] == ["film.mp4"]
 
 
+def test_a_folder_in_the_way_is_named_and_nothing_is_left_beside_it(tmp_path: Path) -> None:
+    film = tmp_path / "film.mp4"
+    film.mkdir()
+    with pytest.raises(UserError, match=r"cannot write .*film\.mp4"):
+        write_video(film, [np.zeros((16, 16, 3), np.uint8)], fps=5)
+    assert list(tmp_path.iterdir()) == [film]
+
+
 def test_rollout_films_an_episode_and_writes_its_result(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -61,7 +61,7 @@ def begin_run(
             raise UserError(f"{out} is not empty: choose another --out, or go on with --resume")
         if not (out / RECORD).is_file():
             raise UserError(f"{out} holds something else than an interrupted training")
-        refuse_differences(out, read_json(out / RECORD)["settings"], settings)
+        refuse_differences(out, read_json(out / RECORD).get("settings", {}), settings)
         return
     out.mkdir(parents=True, exist_ok=True)
     write_json(out / RECORD, {"settings": settings, **provenance})

@@ -128,7 +128,7 @@ def _staged_one_by_one(config: CollectConfig, missing: list[int]) -> Iterator[No
     pool = ProcessPoolExecutor(
         min(config.workers, len(missing)),
         mp_context=multiprocessing.get_context("spawn"),  # fork would copy a running simulator
-        initializer=_prepare_worker,
+        initializer=prepare_worker,
     )
     try:
         yield from pool.map(stage, missing)
@@ -140,7 +140,7 @@ def _staged_one_by_one(config: CollectConfig, missing: list[int]) -> Iterator[No
         pool.shutdown(cancel_futures=True)
 
 
-def _prepare_worker() -> None:
+def prepare_worker() -> None:
     """Leave Ctrl-C to the parent, and do not outlive it: a killed parent cannot say goodbye."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_exit_with_parent, daemon=True).start()

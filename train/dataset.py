@@ -75,13 +75,15 @@ class Demonstrations:
             [lerobot.read_table(path, [*NUMERIC_COLUMNS, *keys]) for path in paths]
         )
         lengths = column_array(episodes, "length")
-        if not len(table) == lengths.sum() == lerobot.read_info(root)["total_frames"]:
+        if not len(table) == lengths.sum() == lerobot.read_info(root).get("total_frames"):
             raise UserError(f"{root} is incomplete: its files do not hold the frames they announce")
+        arrays, instructions = _numeric_arrays(table), _instructions(root)
+        _refuse_foreign_files(root, env_config, arrays, instructions)
         return cls(
             env_config=env_config,
             images=_decode(root, table, env_config, on_decoded),
-            **_numeric_arrays(table),
-            instructions=_instructions(root),
+            **arrays,
+            instructions=instructions,
             lengths=lengths,
             scene_seeds=column_array(episodes, "scene.seed"),
             n_objects=column_array(episodes, "scene.n_objects"),
@@ -170,6 +172,23 @@ def _refuse_other_world(root: Path, recorded: EnvConfig, wanted: EnvConfig) -> N
                 f"{root} was collected with {field.name} {have}, but the policy expects {want}: "
                 f"collect with {field.name} {want} or train a policy for {have}"
             )
+
+
+def _refuse_foreign_files(
+    root: Path, env: EnvConfig, arrays: dict[str, Any], instructions: tuple[str, ...]
+) -> None:
+    """The description and the sentences may have come from another dataset than the data."""
+    width = arrays["actions"].shape[1]
+    if width != env.action_dim:
+        raise UserError(
+            f"{root / lerobot.INFO_PATH} announces {env.action_dim} numbers an action, but the "
+            f"data files hold {width}: restore the dataset or collect it again"
+        )
+    if arrays["task_index"].max() >= len(instructions):
+        raise UserError(
+            f"{root / lerobot.TASKS_PATH} lacks sentences that the data files use: restore the "
+            "dataset or collect it again"
+        )
 
 
 def _data_paths(root: Path, episodes: pa.Table) -> list[Path]:

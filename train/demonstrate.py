@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Protocol
 
@@ -53,6 +53,9 @@ class CollectConfig:
         if not self.counts or not all(2 <= count <= MAX_OBJECTS for count in self.counts):
             counts = " ".join(map(str, self.counts)) or "none"
             raise UserError(f"counts must be 2 to {MAX_OBJECTS} objects each, got {counts}")
+        for name, value in asdict(self.noise).items():
+            if not 0 <= value <= 1:  # metres, a factor and two chances
+                raise UserError(f"noise.{name} must be 0 to 1, got {value:g}")
 
 
 class Demonstrator(Protocol):

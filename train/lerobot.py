@@ -135,7 +135,9 @@ def read_info(root: Path) -> dict[str, Any]:
             f"make one with `fetchlab collect --out {root}`"
         )
     info = read_json(path)
-    if info.get("codebase_version") != CODEBASE_VERSION or "fetchlab" not in info:
+    if info.get("codebase_version") != CODEBASE_VERSION or not isinstance(
+        info.get("fetchlab"), dict
+    ):
         raise UserError(
             f"{path} does not describe a {CODEBASE_VERSION} dataset collected by fetchlab"
         )

@@ -69,6 +69,8 @@ class TrainConfig:
         for name in ("warmup_steps", "weight_decay", "seed", "num_threads"):
             if not 0 <= getattr(self, name) < math.inf:
                 raise UserError(f"{name} must not be negative, got {getattr(self, name)}")
+        if self.seed >= 2**32:  # NumPy's limit
+            raise UserError(f"seed must be below 2**32, got {self.seed}")
         for name in ("ema_decay", "adam_beta2"):
             if not 0 <= getattr(self, name) < 1:
                 raise UserError(f"{name} must be at least 0 and below 1, got {getattr(self, name)}")

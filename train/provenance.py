@@ -12,6 +12,9 @@ from typing import Any
 import fetchlab
 from fetchlab.errors import UserError
 
+SHOWN = 4
+"""differences that are named; the others are counted"""
+
 
 def versions(*distributions: str) -> dict[str, str]:
     """Versions of fetchlab, Python and these distributions."""
@@ -31,11 +34,12 @@ def git_commit() -> str | None:
 
 
 def refuse_differences(out: Path, begun: Mapping[str, Any], now: Mapping[str, Any]) -> None:
-    """UserError naming every setting in which an unfinished artefact and its resumption differ."""
+    """UserError naming settings in which an unfinished artefact and its resumption differ."""
     differing = _differences(begun, now)
     if differing:
+        more = f" and {len(differing) - SHOWN} more" if len(differing) > SHOWN else ""
         raise UserError(
-            f"{out} was begun with other settings ({'; '.join(differing)}): "
+            f"{out} was begun with other settings ({'; '.join(differing[:SHOWN])}{more}): "
             "resume with the same ones or choose another --out"
         )
 

@@ -10,11 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fetchlab.errors import UserError
 from fetchlab.eval.bench import stages
 from fetchlab.eval.bench.measure import Measurement, machine
 from fetchlab.eval.parallel import load
-from fetchlab.eval.results import command_line
+from fetchlab.eval.results import check_folder, command_line
 from fetchlab.policy.expert import Expert
 from fetchlab.train.provenance import git_commit, versions
 
@@ -42,8 +41,7 @@ class BenchConfig:
     few steps, and the evaluation of the expert in its world"""
 
     def __post_init__(self) -> None:
-        if self.out.exists() and not self.out.is_dir():
-            raise UserError(f"--out {self.out} is a file: give a folder")
+        check_folder(self.out)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,17 +75,18 @@ def run_bench(config: BenchConfig) -> None:
     from rich.progress import track
 
     described = machine()
+    policy = load(str(config.policy)) if config.policy else None  # a wrong one fails at once
     console = Console()
     with tempfile.TemporaryDirectory(prefix="fetchlab-bench-") as folder:
-        stream = measure_all(QUICK if config.quick else THOROUGH, config.policy, Path(folder))
+        stream = measure_all(QUICK if config.quick else THOROUGH, policy, Path(folder))
         measured = list(track(stream, "measuring", total=None, console=console, transient=True))
     summaries = [one.summary(measured[0]) for one in measured]
     console.print(table(summaries))
     console.print(str(write(config.out, described, summaries)), highlight=False)
 
 
-def measure_all(effort: Effort, chosen: Path | None, folder: Path) -> Iterator[Measurement]:
-    """Every measurement, the reference first."""
+def measure_all(effort: Effort, chosen: Any, folder: Path) -> Iterator[Measurement]:
+    """Every measurement, the reference first; `chosen` is a loaded policy or None."""
     repeats = effort.repeats
     yield from stages.simulation(repeats, effort.episodes)
     yield stages.resetting(repeats, effort.episodes)
@@ -95,7 +94,7 @@ def measure_all(effort: Effort, chosen: Path | None, folder: Path) -> Iterator[M
     yield stages.training(
         folder / "data" / "0", repeats, effort.training_steps, folder / "policies"
     )
-    policy: Any = load(str(chosen or folder / "policies" / "0"))
+    policy: Any = chosen or load(str(folder / "policies" / "0"))
     yield from stages.inferring(policy, repeats, effort.calls)
     player = policy if chosen else Expert(policy.env_config)
     yield stages.evaluating(player, repeats, effort.evaluation_episodes)

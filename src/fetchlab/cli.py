@@ -124,13 +124,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return run(words)
     except UserError as error:
         return complain(str(error), status=2)
-    except (PermissionError, NotADirectoryError, IsADirectoryError) as error:
-        return complain(f"{error.filename}: {error.strerror}", status=2)
     except KeyboardInterrupt:
         return complain(f"interrupted; {resume_hint(words)}", status=130)
     except BrokenPipeError:  # the reader (`| head`) has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
+    except OSError as error:
+        if error.filename is None:
+            raise
+        return complain(f"{error.filename}: {error.strerror}", status=2)
 
 
 def run(words: Sequence[str]) -> int:
@@ -211,6 +213,8 @@ def resume_hint(words: Sequence[str]) -> str:
     if words and words[0] in ("collect", "train"):
         again = shlex.join(word for word in words if word != "--resume")
         return f"go on where it stopped with: fetchlab {again} --resume"
+    if words and words[0] == "quickstart":
+        return "the same command goes on where it stopped"
     return "nothing half-written is left, start again with the same command"
 
 
