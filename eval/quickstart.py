@@ -34,7 +34,7 @@ RECORD = "quickstart.json"
 SEEN = (2, 3, 4, 5)
 TRAINED = ("act", "act_no_position_queries", "slot_mlp", "act_objects")  # the longest first
 SHOWN = ("act", "act_objects", "slot_mlp", "act_no_position_queries")
-ABLATED_EPISODES = 50  # of the policy without position queries: slow to fail, and soon clear
+ABLATED_EPISODES = 25  # of the policy without position queries: slow to fail, and soon clear
 
 
 @dataclass(frozen=True, kw_only=True)
