@@ -27,7 +27,7 @@ CLOSE_SIDEWAYS, CLOSE_HEIGHT = 0.016, 0.014  # m
 CLOSE_BY = 0.06  # this close to the grasp, noise is reduced [m]
 TOO_LOW = 0.05  # to move sideways without touching a block [m]
 ABOVE_BLOCKS = 0.06  # higher than this, nothing can be knocked over [m]
-CLOSE_STEPS = 2  # control steps that the fingers need to meet a block
+CLOSE_STEPS = 3  # control steps that the fingers close before the lift; two are often cut short
 EMPTY = 0.03  # closed further than this, the fingers have missed [m]
 
 

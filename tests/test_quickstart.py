@@ -11,6 +11,7 @@ from fetchlab.eval import quickstart
 from fetchlab.eval.highlights import choose, read_curve
 from fetchlab.eval.quickstart import QuickstartConfig, Record, Scale, run_quickstart, steps_done
 from fetchlab.eval.results import read_results
+from fetchlab.policy.registry import POLICIES
 
 TINY = Scale(demonstrations=8, steps=0.01, episodes=1)
 
@@ -113,5 +114,6 @@ def test_the_films_show_successes_at_few_and_many_blocks_and_failures() -> None:
 def test_every_machine_trains_the_same(tmp_path: Path) -> None:
     config = QuickstartConfig(out=tmp_path)
     command = config.training("act")
-    assert command.num_threads == 1 and command.steps == 11
+    registered = POLICIES["act"].training["steps"]
+    assert command.num_threads == 1 and command.steps == round(0.01 * registered)
     assert replace(config, workers=7).training("act") == command
