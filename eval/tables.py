@@ -114,9 +114,9 @@ def matrix_table(cells: Sequence[Cell], seen: Sequence[int]) -> Table:
         box=SIMPLE_HEAD,
         padding=(0, 1, 0, 0),
     )
-    table.add_column("policy", no_wrap=True)
+    table.add_column("policy", no_wrap=True, min_width=max(len(cell.policy) for cell in cells))
     for count in counts:
-        table.add_column(f"{count}{'*' if count in seen else ''}", justify="right")
+        table.add_column(f"{count}{'*' if count in seen else ''}", justify="right", min_width=6)
     for policy in dict.fromkeys(cell.policy for cell in cells):
         mine = {cell.n_objects: cell for cell in cells if cell.policy == policy}
         table.add_row(policy, *(_short(mine.get(count)) for count in counts))
