@@ -130,10 +130,11 @@ class Tabletop(gymnasium.Env[dict[str, Any], NDArray[np.float32]]):
             scene = Scene(blocks=scene.blocks, target=target)
         self._lay(scene)
         self._instruction = self._task.instruction(scene)
-        self._judge = self._task.judge(scene, self._state())
+        state = self._state()
+        self._judge = self._task.judge(scene, state)
         self._steps = 0
         self._result = None
-        return self._observation(), self._info("")
+        return self._observation(state), self._info("")
 
     def _lay(self, scene: Scene) -> None:
         # The last first, so that the engine hands the same slots to the new ones.
@@ -169,12 +170,13 @@ class Tabletop(gymnasium.Env[dict[str, Any], NDArray[np.float32]]):
         self._drive(self._checked(action))
         self._world.step(PHYSICS_HZ // self.config.control_hz)
         self._steps += 1
-        self._judge.watch(self._state())
+        state = self._state()
+        self._judge.watch(state)
         terminated = self._judge.success or self._judge.failed
         truncated = not terminated and self._steps >= self._time_limit
         failed = (terminated or truncated) and not self._judge.success
         info = self._info(self._judge.failure_reason() if failed else "")
-        result = self._observation(), float(self._judge.success), terminated, truncated, info
+        result = self._observation(state), float(self._judge.success), terminated, truncated, info
         if terminated or truncated:
             self._result = result
         return result
@@ -209,10 +211,10 @@ class Tabletop(gymnasium.Env[dict[str, Any], NDArray[np.float32]]):
 
     # What leaves the environment ----------------------------------------------------------
 
-    def _observation(self) -> dict[str, Any]:
+    def _observation(self, state: TableState) -> dict[str, Any]:
         observation: dict[str, Any] = {
             "agent_pos": self._robot.proprioception(),
-            "environment_state": self._object_rows().reshape(-1),
+            "environment_state": self._object_rows(state).reshape(-1),
             "instruction": self._instruction,
         }
         if self.config.cameras:
@@ -223,11 +225,11 @@ class Tabletop(gymnasium.Env[dict[str, Any], NDArray[np.float32]]):
             }
         return observation
 
-    def _object_rows(self) -> NDArray[np.float32]:
+    def _object_rows(self, state: TableState) -> NDArray[np.float32]:
         rows = np.zeros((MAX_OBJECTS, ROW), np.float32)  # (M, 1 + F)
         for index, block in enumerate(self.scene.blocks):
             rows[index, 0] = 1.0
-            rows[index, 1:3] = self._world.position(_name(index))[:2]
+            rows[index, 1:3] = state.positions[index, :2]
             rows[index, 3 + list(COLOURS).index(block.colour)] = 1.0
         return rows
 
