@@ -22,7 +22,7 @@ from fetchlab.sim.kinematics import (
     joints_for,
 )
 from fetchlab.sim.observation import OBJECT_FEATURES, PROPRIOCEPTION
-from fetchlab.sim.robot import MAX_OPENING, Panda
+from fetchlab.sim.robot import MAX_OPENING, Panda, Reading
 from fetchlab.sim.scene import BLOCK_MASS, BLOCK_SIZE, COLOURS, MAX_OBJECTS, Scene, draw_scene
 from fetchlab.sim.sentence import Sentence
 from fetchlab.sim.tasks.base import TableState
@@ -130,11 +130,12 @@ class Tabletop(gymnasium.Env[dict[str, Any], NDArray[np.float32]]):
             scene = Scene(blocks=scene.blocks, target=target)
         self._lay(scene)
         self._instruction = self._task.instruction(scene)
-        state = self._state()
+        reading = self._robot.read()
+        state = self._state(reading)
         self._judge = self._task.judge(scene, state)
         self._steps = 0
         self._result = None
-        return self._observation(state), self._info("")
+        return self._observation(reading, state), self._info("")
 
     def _lay(self, scene: Scene) -> None:
         # The last first, so that the engine hands the same slots to the new ones.
@@ -170,13 +171,15 @@ class Tabletop(gymnasium.Env[dict[str, Any], NDArray[np.float32]]):
         self._drive(self._checked(action))
         self._world.step(PHYSICS_HZ // self.config.control_hz)
         self._steps += 1
-        state = self._state()
+        reading = self._robot.read()
+        state = self._state(reading)
         self._judge.watch(state)
         terminated = self._judge.success or self._judge.failed
         truncated = not terminated and self._steps >= self._time_limit
         failed = (terminated or truncated) and not self._judge.success
         info = self._info(self._judge.failure_reason() if failed else "")
-        result = self._observation(state), float(self._judge.success), terminated, truncated, info
+        observation = self._observation(reading, state)
+        result = observation, float(self._judge.success), terminated, truncated, info
         if terminated or truncated:
             self._result = result
         return result
@@ -201,27 +204,27 @@ class Tabletop(gymnasium.Env[dict[str, Any], NDArray[np.float32]]):
         joints = joints_for(np.array(arm)) if self.config.action_mode == "ee" else np.array(arm)
         self._robot.drive(joints, opening)
 
-    def _state(self) -> TableState:
+    def _state(self, reading: Reading) -> TableState:
         names = [_name(index) for index in range(len(self.scene.blocks))]
         return TableState(
             positions=np.array([self._world.position(name) for name in names]),
-            tool=self._robot.tool_position(),
+            tool=reading.tool,
             holds=lambda index: self._robot.holds(names[index]),
         )
 
     # What leaves the environment ----------------------------------------------------------
 
-    def _observation(self, state: TableState) -> dict[str, Any]:
+    def _observation(self, reading: Reading, state: TableState) -> dict[str, Any]:
         observation: dict[str, Any] = {
-            "agent_pos": self._robot.proprioception(),
+            "agent_pos": reading.proprioception(),
             "environment_state": self._object_rows(state).reshape(-1),
             "instruction": self._instruction,
         }
         if self.config.cameras:
             size = self.config.image_size
-            views = {camera: self._view(CAMERAS[camera]) for camera in self.config.cameras}
             observation["pixels"] = {
-                camera: self._world.image(view, size, size) for camera, view in views.items()
+                camera: self._world.image(_view(CAMERAS[camera], reading), size, size)
+                for camera in self.config.cameras
             }
         return observation
 
@@ -240,21 +243,17 @@ class Tabletop(gymnasium.Env[dict[str, Any], NDArray[np.float32]]):
             "target": self.scene.target,
         }
 
-    def _view(self, camera: Camera) -> View:
-        hand = self._robot.hand_pose() if camera.on_hand else (np.zeros(3), np.eye(3))
-        return View(*camera.placed(*hand), camera.fov)
-
     def picture(self, camera: str, size: int) -> Picture:
         """Colours, depth [m] and segmentation (body names) of a registered camera, at any size."""
         if camera not in CAMERAS:
             raise unknown("camera", camera, CAMERAS)
-        return self._world.picture(self._view(CAMERAS[camera]), size, size)
+        return self._world.picture(_view(CAMERAS[camera], self._robot.read()), size, size)
 
     def render(self) -> Image | None:
         """A larger view of the table (480, 640, 3), with shadows."""
         if self.render_mode is None:
             return None
-        return self._world.image(self._view(STUDIO), 640, 480, shadow=True)
+        return self._world.image(_view(STUDIO, self._robot.read()), 640, 480, shadow=True)
 
     def close(self) -> None:
         self._world.close()
@@ -270,6 +269,10 @@ class Tabletop(gymnasium.Env[dict[str, Any], NDArray[np.float32]]):
         if self.config.cameras:
             parts["pixels"] = spaces.Dict({camera: image for camera in self.config.cameras})
         return spaces.Dict(parts)
+
+
+def _view(camera: Camera, reading: Reading) -> View:
+    return View(*camera.placed(reading.hand_position, reading.hand_rotation), camera.fov)
 
 
 def _name(index: int) -> str:

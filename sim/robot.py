@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -23,6 +25,21 @@ STRAIGHT_ABOVE = 0.08  # ways that take longer than this at full speed are synch
 LEAST_SPEED = 0.1  # of a joint that only has to hold [rad/s]
 FINGER_SPEED, FINGER_FORCE = 0.2, 30.0  # m/s, N
 HOME = (0.45, 0.0, 0.25)  # where the tool waits [m]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """What the robot senses at one moment."""
+
+    joints: NDArray[np.float64]  # (7,) [rad]
+    gripper_opening: float  # distance between the fingers [m]
+    hand_position: NDArray[np.float64]  # (3,) [m]
+    hand_rotation: NDArray[np.float64]  # (3, 3)
+    tool: NDArray[np.float64]  # (3,) point between the fingertips [m]
+
+    def proprioception(self) -> NDArray[np.float32]:
+        """(P,) as named in observation.PROPRIOCEPTION."""
+        return np.array([*self.joints, self.gripper_opening, *self.tool], dtype=np.float32)
 
 
 class Panda:
@@ -60,25 +77,18 @@ class Panda:
         """(7,) joint angles [rad]."""
         return self._world.joint_positions(NAME, ARM_JOINTS)
 
-    def gripper_opening(self) -> float:
-        """Distance between the fingers [m]."""
-        return float(self._world.joint_positions(NAME, FINGER_JOINTS).sum())
-
-    def hand_pose(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Origin (3,) [m] and rotation (3, 3) of the hand."""
+    def read(self) -> Reading:
+        """Every sensor, once."""
+        positions = self._world.joint_positions(NAME, (*ARM_JOINTS, *FINGER_JOINTS))
         origin, rotation = self._world.link_pose(NAME, HAND)
-        return origin, rotation @ HAND_TURN
-
-    def tool_position(self) -> NDArray[np.float64]:
-        """(3,) point between the fingertips [m]."""
-        origin, rotation = self.hand_pose()
-        return origin + rotation[:, 2] * TOOL_IN_HAND
-
-    def proprioception(self) -> NDArray[np.float32]:
-        """(P,) as named in observation.PROPRIOCEPTION."""
-        position = self.tool_position()
-        values = [*self.joints(), self.gripper_opening(), *position]
-        return np.array(values, dtype=np.float32)
+        rotation = rotation @ HAND_TURN
+        return Reading(
+            joints=positions[:7],
+            gripper_opening=float(positions[7:].sum()),
+            hand_position=origin,
+            hand_rotation=rotation,
+            tool=origin + rotation[:, 2] * TOOL_IN_HAND,
+        )
 
     def holds(self, body: str) -> bool:
         """Whether both fingers touch the body."""

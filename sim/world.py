@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import cv2
 import numpy as np
 from numpy.typing import NDArray
 
@@ -272,4 +273,5 @@ class World:
 
 def _colours(rgba: Any, width: int, height: int) -> Image:
     # A PyBullet built without numpy returns tuples; the arrays are the same either way.
-    return np.array(rgba, dtype=np.uint8).reshape(height, width, 4)[:, :, :3].copy()
+    pixels = np.asarray(rgba, dtype=np.uint8).reshape(height, width, 4)
+    return np.asarray(cv2.cvtColor(pixels, cv2.COLOR_RGBA2RGB), dtype=np.uint8)

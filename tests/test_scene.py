@@ -73,8 +73,8 @@ def test_inverse_kinematics_agrees_with_the_physics_engine(
     assert (joints > JOINT_LOWER).all() and (joints < JOINT_UPPER).all()
     robot, world = _robot()
     world.reset_joints(NAME, dict(zip(ARM_JOINTS, joints.tolist(), strict=True)))
-    np.testing.assert_allclose(robot.tool_position(), position, atol=1e-6)
-    _, rotation = robot.hand_pose()
+    np.testing.assert_allclose(robot.read().tool, position, atol=1e-6)
+    rotation = robot.read().hand_rotation
     np.testing.assert_allclose(rotation[:, 2], (0, 0, -1), atol=1e-6)  # points straight down
     np.testing.assert_allclose(rotation[:2, 0], (np.cos(yaw), np.sin(yaw)), atol=1e-6)
 
