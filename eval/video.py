@@ -104,7 +104,8 @@ def camera_images(env: Tabletop, moment: Moment | None = None) -> dict[str, Imag
     """What the policy's cameras saw; without a moment, or without cameras, what they would see."""
     cameras = env.config.cameras
     if moment is not None and cameras:
-        return dict(zip(cameras, moment.observations.images[0], strict=True))
+        newest = moment.observations.images[0, -len(cameras) :]
+        return dict(zip(cameras, newest, strict=True))
     size = env.config.image_size
     return {name: env.picture(name, size).rgb for name in cameras or PLAIN_CAMERAS}
 

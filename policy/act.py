@@ -11,9 +11,14 @@ from torch import Tensor, nn
 
 from fetchlab.errors import UserError, unknown
 from fetchlab.policy import latent
-from fetchlab.policy.attention import head_width
 from fetchlab.policy.base import Array, Statistics, TrainingBatch
-from fetchlab.policy.blocks import DecoderAttention, DecoderBlock, EncoderBlock
+from fetchlab.policy.blocks import (
+    BlockConfig,
+    DecoderAttention,
+    DecoderBlock,
+    Encoder,
+    EncoderBlock,
+)
 from fetchlab.policy.learned import ChunkedPolicy, PolicyConfig, evaluating
 from fetchlab.policy.pointing import Pointing
 from fetchlab.policy.position_queries import PositionQueries
@@ -60,21 +65,29 @@ class ActConfig(PolicyConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        head_width(self.d_model, self.n_heads)
         if self.inputs not in INPUTS:
             raise unknown("input", self.inputs, INPUTS)
         if self.inputs == "pixels" and not self.env_config.cameras:
             raise UserError("a policy that sees pixels needs at least one camera, got none")
         if self.n_encoder_layers < 0 or self.n_decoder_layers < 1:
             raise UserError("a transformer policy needs at least one decoder layer")
-        if self.d_feedforward < 1 or self.latent_dim < 1:
-            raise UserError("d_feedforward and latent_dim must be at least 1")
-        if not 0 <= self.dropout < 1:
-            raise UserError(f"dropout must be 0 to 1, got {self.dropout}")
+        if self.latent_dim < 1:
+            raise UserError(f"latent_dim must be at least 1, got {self.latent_dim}")
+        _ = self.block  # checks its part
         if self.position_query_weight < 0 or self.pointing_weight < 0:
             raise UserError("position_query_weight and pointing_weight must not be negative")
         if self.position_query_weight > 0 and not self.phrases:
             raise UserError("position queries need phrases: give some, or position_query_weight 0")
+
+    @property
+    def block(self) -> BlockConfig:
+        """Settings of every block."""
+        return BlockConfig(
+            d_model=self.d_model,
+            n_heads=self.n_heads,
+            d_feedforward=self.d_feedforward,
+            dropout=self.dropout,
+        )
 
 
 class Answers(NamedTuple):
@@ -98,7 +111,7 @@ class ActPolicy(ChunkedPolicy):
         self.eyes: PatchTokenizer | ObjectTokenizer = (
             PatchTokenizer(
                 config.patch,
-                n_cameras=len(env_config.cameras),
+                n_views=env_config.n_views,
                 image_size=env_config.image_size,
                 d_model=width,
             )
@@ -109,11 +122,11 @@ class ActPolicy(ChunkedPolicy):
             statistics.proprioception_mean, statistics.proprioception_std, d_model=width
         )
         self.instruction = InstructionTokenizer((*config.sentences, *config.phrases), d_model=width)
-        sizes = (width, config.n_heads, config.d_feedforward, config.dropout)
-        self.encoder = nn.ModuleList(EncoderBlock(*sizes) for _ in range(config.n_encoder_layers))
+        block = config.block
+        self.encoder = Encoder(block, config.n_encoder_layers)
         self.context_norm = nn.LayerNorm(width)
         self.action_queries = nn.Parameter(torch.randn(config.chunk_size, width))
-        self.decoder = nn.ModuleList(DecoderBlock(*sizes) for _ in range(config.n_decoder_layers))
+        self.decoder = nn.ModuleList(DecoderBlock(block) for _ in range(config.n_decoder_layers))
         self.answer_norm = nn.LayerNorm(width)
         self.action_head = nn.Linear(width, env_config.action_dim)
         self.position_queries = (
@@ -183,13 +196,13 @@ class ActPolicy(ChunkedPolicy):
         return [layer.to_context for layer in answers.attention if layer.to_context is not None]
 
     def camera_maps(self, weights: Tensor) -> Tensor:
-        """Attention weights (…, N) as images: (…, C, rows, columns), cameras as in env_config.
+        """Attention weights (…, N) as images of the newest frame: (…, C, rows, columns).
 
         Raises UserError for a policy that sees no pixels.
         """
         if not isinstance(self.eyes, PatchTokenizer):
             raise UserError(f"policy {self.name} sees no images, so it has no attention over them")
-        return self.eyes.split_cameras(weights)
+        return self.eyes.split_views(weights)[..., -len(self.env_config.cameras) :, :, :]
 
     def positions(self, observations: ObservationBatch) -> Array:
         """(B, J, 2) where the policy believes the object of each phrase to be [m].
@@ -210,9 +223,7 @@ class ActPolicy(ChunkedPolicy):
         if self.style_projection is not None:
             groups.append(self._style_token(len(observations), z))
         context = TokenGroup.concatenate(groups)  # (B, N, D)
-        tokens = context.tokens
-        for block in self.encoder:
-            tokens, _ = block(tokens, context.mask)
+        tokens = self.encoder(context.tokens, context.mask)
         return TokenGroup(self.context_norm(tokens), context.mask)
 
     def _answer(
@@ -263,6 +274,6 @@ def build_style_encoder(config: ActConfig) -> latent.StyleEncoder:
         action_dim=config.env_config.action_dim,
         chunk_size=config.chunk_size,
         latent_dim=config.latent_dim,
-        block=EncoderBlock(config.d_model, config.n_heads, config.d_feedforward, config.dropout),
+        block=EncoderBlock(config.block),
         d_model=config.d_model,
     )

@@ -47,7 +47,7 @@ POLICIES: Mapping[str, PolicyEntry] = {
     "act": PolicyEntry(
         description="transformer on camera pixels",
         policy_class=_act,
-        training={"steps": 1300, "batch_size": 64, "learning_rate": 5e-3},
+        training={"steps": 1800, "batch_size": 32, "learning_rate": 4e-3},
     ),
     "act_objects": PolicyEntry(
         description="the same transformer on the simulator's object list",
@@ -60,7 +60,7 @@ POLICIES: Mapping[str, PolicyEntry] = {
         description="act trained from the demonstrated actions alone",
         policy_class=_act,
         settings={"position_query_weight": 0.0},
-        training={"steps": 1300, "batch_size": 64, "learning_rate": 5e-3},
+        training={"steps": 1800, "batch_size": 32, "learning_rate": 4e-3},
     ),
     "slot_mlp": PolicyEntry(
         description="baseline: object list in six fixed slots, MLP",

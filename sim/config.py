@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fetchlab.errors import UserError, unknown
 
 ACTION_MODES = ("joint", "ee")
+MAX_HISTORY = 4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,6 +24,8 @@ class EnvConfig:
     `ee`: end-effector position target [m] + gripper opening target [m]"""
     control_hz: int = 10
     """actions a second; must divide the physics rate of 240 Hz"""
+    history: int = 1
+    """frames that every camera shows, the newest last; before the first step all show the start"""
 
     def __post_init__(self) -> None:
         from fetchlab.sim.cameras import CAMERAS
@@ -41,6 +44,13 @@ class EnvConfig:
             raise UserError(f"image_size must be 8 to 1024 pixels, got {self.image_size}")
         if self.control_hz < 1 or 240 % self.control_hz:
             raise UserError(f"control_hz must divide 240 (physics), got {self.control_hz}")
+        if not 1 <= self.history <= MAX_HISTORY:
+            raise UserError(f"history must be 1 to {MAX_HISTORY} frames, got {self.history}")
+
+    @property
+    def n_views(self) -> int:
+        """V: images in an observation."""
+        return self.history * len(self.cameras)
 
     @property
     def action_dim(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from numbers import Integral
 from typing import Any, SupportsFloat
@@ -46,7 +47,8 @@ class Tabletop(gymnasium.Env[dict[str, Any], NDArray[np.float32]]):
 
     Actions are absolute targets, held for one control period and clipped to the action space:
     `joint` (8,) 7 joint angles [rad] + gripper opening [m]; `ee` (4,) position [m] + opening [m].
-    Observations: `pixels/<camera>` (H, W, 3) uint8, `agent_pos` (11,) proprioception,
+    Observations: `pixels/<camera>` (H, W, 3) uint8, or with history > 1 (T, H, W, 3), the newest
+    last; `agent_pos` (11,) proprioception,
     `environment_state` (180,) privileged object rows, `instruction`.
     Reward 1 on success. Success and the lifting of a wrong block terminate an episode, the task's
     time limit truncates it; a finished episode stays as it is until `reset`.
@@ -65,6 +67,7 @@ class Tabletop(gymnasium.Env[dict[str, Any], NDArray[np.float32]]):
         image_size: int = 64,
         action_mode: str = "joint",
         control_hz: int = 10,
+        history: int = 1,
         render_mode: str | None = None,
     ) -> None:
         self.config = EnvConfig(
@@ -73,6 +76,7 @@ class Tabletop(gymnasium.Env[dict[str, Any], NDArray[np.float32]]):
             image_size=image_size,
             action_mode=action_mode,
             control_hz=control_hz,
+            history=history,
         )
         if render_mode not in (None, *self.metadata["render_modes"]):
             raise unknown("render mode", str(render_mode), self.metadata["render_modes"])
@@ -87,6 +91,7 @@ class Tabletop(gymnasium.Env[dict[str, Any], NDArray[np.float32]]):
         self._world = World()
         self._robot = Panda(self._world)
         self.scene = Scene(blocks=(), target=0)
+        self._frames: deque[dict[str, Image]] = deque(maxlen=history)
         self._result: tuple[dict[str, Any], float, bool, bool, dict[str, Any]] | None = None
 
     @classmethod
@@ -103,6 +108,7 @@ class Tabletop(gymnasium.Env[dict[str, Any], NDArray[np.float32]]):
             image_size=config.image_size,
             action_mode=config.action_mode,
             control_hz=config.control_hz,
+            history=config.history,
             render_mode=render_mode,
         )
 
@@ -135,6 +141,7 @@ class Tabletop(gymnasium.Env[dict[str, Any], NDArray[np.float32]]):
         self._judge = self._task.judge(scene, state)
         self._steps = 0
         self._result = None
+        self._frames.clear()
         return self._observation(reading, state), self._info("")
 
     def _lay(self, scene: Scene) -> None:
@@ -221,12 +228,22 @@ class Tabletop(gymnasium.Env[dict[str, Any], NDArray[np.float32]]):
             "instruction": self._instruction,
         }
         if self.config.cameras:
-            size = self.config.image_size
-            observation["pixels"] = {
-                camera: self._world.image(_view(CAMERAS[camera], reading), size, size)
-                for camera in self.config.cameras
-            }
+            observation["pixels"] = self._pixels(reading)
         return observation
+
+    def _pixels(self, reading: Reading) -> dict[str, Image]:
+        """What each camera sees: (H, W, 3), or (T, H, W, 3) with history."""
+        size = self.config.image_size
+        frame = {
+            camera: self._world.image(_view(CAMERAS[camera], reading), size, size)
+            for camera in self.config.cameras
+        }
+        if self.config.history == 1:
+            return frame
+        self._frames.append(frame)
+        while len(self._frames) < self.config.history:  # nothing happened before the start
+            self._frames.append(frame)
+        return {camera: np.stack([past[camera] for past in self._frames]) for camera in frame}
 
     def _object_rows(self, state: TableState) -> NDArray[np.float32]:
         rows = np.zeros((MAX_OBJECTS, ROW), np.float32)  # (M, 1 + F)
@@ -259,8 +276,9 @@ class Tabletop(gymnasium.Env[dict[str, Any], NDArray[np.float32]]):
         self._world.close()
 
     def _observation_space(self) -> spaces.Dict:
-        size = self.config.image_size
-        image = spaces.Box(0, 255, (size, size, 3), np.uint8)
+        size, history = self.config.image_size, self.config.history
+        frames = () if history == 1 else (history,)
+        image = spaces.Box(0, 255, (*frames, size, size, 3), np.uint8)
         parts: dict[str, spaces.Space[Any]] = {
             "agent_pos": spaces.Box(-4.0, 4.0, (len(PROPRIOCEPTION),), np.float32),
             "environment_state": spaces.Box(-10.0, 10.0, (MAX_OBJECTS * ROW,), np.float32),

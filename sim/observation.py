@@ -25,7 +25,9 @@ OBJECT_FEATURES = ("x [m]", "y [m]", *(f"is_{colour}" for colour in COLOURS))
 class Observation:
     """One moment as a policy may see it; `objects` is privileged state for state policies."""
 
-    images: NDArray[np.uint8]  # (C, H, W, 3), in the order of the environment's cameras
+    # (V, H, W, 3) V = T·C views: frame after frame, the newest last, each from all cameras in the
+    # order of the environment's
+    images: NDArray[np.uint8]
     proprioception: NDArray[np.float32]  # (P,), named in PROPRIOCEPTION
     objects: NDArray[np.float32]  # (M, F), named in OBJECT_FEATURES; rows past the mask are 0
     objects_mask: NDArray[np.bool_]  # (M,), True where there is an object
@@ -41,7 +43,7 @@ class Observation:
 class ObservationBatch:
     """Observations with a leading batch dimension."""
 
-    images: NDArray[np.uint8]  # (B, C, H, W, 3)
+    images: NDArray[np.uint8]  # (B, V, H, W, 3)
     proprioception: NDArray[np.float32]  # (B, P)
     objects: NDArray[np.float32]  # (B, M, F)
     objects_mask: NDArray[np.bool_]  # (B, M)
@@ -85,10 +87,11 @@ class ObservationBatch:
         """From a vector environment's dictionary, whose arrays already have the leading B."""
         state = np.asarray(observations["environment_state"], dtype=np.float32)
         state = state.reshape(len(state), MAX_OBJECTS, 1 + len(OBJECT_FEATURES))
-        pixels = [np.asarray(image) for image in observations.get("pixels", {}).values()]
+        cameras = observations.get("pixels", {}).values()
+        pixels = [as_frames(np.asarray(image)) for image in cameras]  # C of (B, T, H, W, 3)
         empty = np.zeros((len(state), 0, 1, 1, 3), np.uint8)
         return cls(
-            images=np.stack(pixels, axis=1) if pixels else empty,
+            images=as_views(np.stack(pixels, axis=2)) if pixels else empty,
             proprioception=np.asarray(observations["agent_pos"], dtype=np.float32),
             objects=state[:, :, 1:],
             objects_mask=state[:, :, 0] > 0.5,
@@ -106,3 +109,13 @@ class ObservationBatch:
         merged["pixels"] = {c: np.stack([o["pixels"][c] for o in observations]) for c in cameras}
         merged["instruction"] = [o["instruction"] for o in observations]
         return cls.from_gym(merged)
+
+
+def as_frames(images: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """A camera's images with a frame axis: (B, H, W, 3) or (B, T, H, W, 3) -> (B, T, H, W, 3)."""
+    return images[:, None] if images.ndim == 4 else images
+
+
+def as_views(images: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Frames and cameras one after another: (B, T, C, H, W, 3) -> (B, V, H, W, 3)."""
+    return images.reshape(len(images), -1, *images.shape[3:])

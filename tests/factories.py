@@ -74,6 +74,7 @@ def make_act(
     image_size: int = 16,
     action_mode: str = "joint",
     cameras: tuple[str, ...] | None = None,
+    history: int = 1,
     **settings: Any,
 ) -> ActPolicy:
     """A small transformer policy."""
@@ -81,6 +82,7 @@ def make_act(
         cameras=("front", "wrist") if cameras is None else cameras,
         image_size=image_size,
         action_mode=action_mode,
+        history=history,
     )
     settings = {"d_model": 16, "d_feedforward": 32, **settings}
     settings = {"sentences": SENTENCES, "phrases": PHRASES, **settings}

@@ -12,12 +12,14 @@ from torch import Tensor, nn
 
 from fetchlab.errors import UserError
 from fetchlab.policy.attention import MultiHeadAttention, attend, attend_with_weights
-from fetchlab.policy.blocks import DecoderBlock, EncoderBlock
+from fetchlab.policy.blocks import BlockConfig, DecoderBlock, EncoderBlock
 from fetchlab.tokenizers.base import TokenGroup
 
 sizes = st.tuples(
     st.integers(1, 3), st.sampled_from([1, 2, 4]), st.integers(1, 6), st.integers(1, 7)
 )
+
+SMALL = BlockConfig(d_model=8, n_heads=2, d_feedforward=16)
 
 
 def random_heads(
@@ -141,7 +143,7 @@ def test_sizes_that_do_not_fit_are_named() -> None:
 @given(st.permutations(range(5)))
 def test_an_encoder_block_is_equivariant(order: list[int]) -> None:
     torch.manual_seed(0)
-    block = EncoderBlock(8, 2, 16, 0.0)
+    block = EncoderBlock(SMALL)
     tokens = torch.randn(2, 5, 8)
     mask = torch.tensor([[True] * 5, [True, True, True, False, True]])
     output, _ = block(tokens, mask)
@@ -152,7 +154,7 @@ def test_an_encoder_block_is_equivariant(order: list[int]) -> None:
 
 def test_silent_queries_neither_speak_nor_hear() -> None:
     torch.manual_seed(0)
-    block = DecoderBlock(8, 2, 16, 0.0)
+    block = DecoderBlock(SMALL)
     words = TokenGroup(torch.randn(2, 3, 8), torch.ones(2, 3, dtype=torch.bool))
     context = TokenGroup(torch.randn(2, 6, 8), torch.ones(2, 6, dtype=torch.bool))
     speaking, silent = torch.randn(2, 4, 8), torch.randn(2, 2, 8)
@@ -168,7 +170,7 @@ def test_silent_queries_neither_speak_nor_hear() -> None:
 
 def test_padded_words_are_not_heard() -> None:
     torch.manual_seed(0)
-    block = DecoderBlock(8, 2, 16, 0.0)
+    block = DecoderBlock(SMALL)
     context = TokenGroup(torch.randn(1, 6, 8), torch.ones(1, 6, dtype=torch.bool))
     queries, words = torch.randn(1, 4, 8), torch.randn(1, 3, 8)
     mask = torch.tensor([[True, True, False]])

@@ -9,11 +9,11 @@ import pytest
 from fetchlab.errors import UserError
 from fetchlab.eval import quickstart
 from fetchlab.eval.highlights import choose, read_curve
-from fetchlab.eval.quickstart import QuickstartConfig, Record, Scale, run_quickstart, steps_done
+from fetchlab.eval.quickstart import FULL, QuickstartConfig, Record, run_quickstart, steps_done
 from fetchlab.eval.results import read_results
 from fetchlab.policy.registry import POLICIES
 
-TINY = Scale(demonstrations=8, steps=0.01, episodes=1)
+TINY = replace(FULL, demonstrations=8, steps=0.01, episodes=1)
 
 
 @pytest.fixture(autouse=True)
@@ -32,7 +32,7 @@ def test_from_nothing_to_a_report_and_again_without_repeating(
     first = read_results(config.out)
     assert set(first.timings_s) == {"demonstrations", "training", "evaluation", "report"}
     cells = {(cell.policy, cell.n_objects): cell for cell in first.cells}
-    assert {policy for policy, _ in cells} == {*quickstart.SHOWN, "expert"}
+    assert {policy for policy, _ in cells} == {*TINY.policies, "expert"}
     assert cells["slot_mlp", 7].note == "cannot take 7 objects (6 slots)"
     assert cells["expert", 7].n_success == 1
     assert first.instruction_swap is not None and first.instruction_swap.n == 3

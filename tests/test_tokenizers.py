@@ -21,14 +21,14 @@ from fetchlab.tokenizers.proprio import ProprioceptionTokenizer
 
 
 def patch_tokenizer(
-    image_size: int = 16, n_cameras: int = 2, d_model: int = 12, **settings: object
+    image_size: int = 16, n_views: int = 2, d_model: int = 12, **settings: object
 ) -> PatchTokenizer:
     config = PatchConfig(**settings)  # type: ignore[arg-type]
-    return PatchTokenizer(config, n_cameras=n_cameras, image_size=image_size, d_model=d_model)
+    return PatchTokenizer(config, n_views=n_views, image_size=image_size, d_model=d_model)
 
 
 def test_linear_patches_of_a_224_pixel_image_are_196_tokens_of_768_numbers() -> None:
-    tokenizer = patch_tokenizer(224, n_cameras=1, stem="linear", patch_size=16)
+    tokenizer = patch_tokenizer(224, n_views=1, stem="linear", patch_size=16)
     group = tokenizer(make_observations(1, cameras=1, image_size=224))
     assert group.tokens.shape == (1, 196, 12)
     assert tokenizer.grid == (14, 14)
@@ -75,7 +75,7 @@ def test_order_of_cameras_matters_only_through_their_codes(stem: str) -> None:
 def test_attention_over_the_sequence_splits_into_camera_grids() -> None:
     tokenizer = patch_tokenizer(32)
     weights = torch.arange(2 * 16 + 1).float()
-    maps = tokenizer.split_cameras(weights)
+    maps = tokenizer.split_views(weights)
     assert maps.shape == (2, 4, 4)
     assert maps[1, 0, 0] == 16 and maps[0, 3, 3] == 15
 
@@ -84,7 +84,7 @@ def test_attention_over_the_sequence_splits_into_camera_grids() -> None:
     ("cameras", "image_size"), [(1, 16), (3, 16), (2, 24)], ids=["too few", "too many", "size"]
 )
 def test_images_that_do_not_fit_are_refused(cameras: int, image_size: int) -> None:
-    with pytest.raises(UserError, match="expected images of 2 cameras at 16 by 16"):
+    with pytest.raises(UserError, match=r"expected 2 images \(cameras times frames\) of 16 by 16"):
         patch_tokenizer()(make_observations(cameras=cameras, image_size=image_size))
 
 
@@ -92,7 +92,7 @@ def test_images_that_do_not_fit_are_refused(cameras: int, image_size: int) -> No
     ("settings", "message"),
     [
         ({"image_size": 60}, "60 is not a multiple of patch_size 8"),
-        ({"n_cameras": 0}, "at least one camera"),
+        ({"n_views": 0}, "at least one camera"),
         ({"stem": "fft"}, "unknown stem 'fft'"),
         ({"patch_size": 12}, "power of two"),
         ({"patch_size": 0, "stem": "linear"}, "at least 1"),

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from fetchlab.errors import UserError, unknown
 from fetchlab.sim.observation import ObservationBatch
 from fetchlab.tokenizers.base import TokenGroup
-from fetchlab.tokenizers.positions import CameraIdentity, LearnedPositions2d
+from fetchlab.tokenizers.positions import LearnedPositions2d, ViewIdentity
 
 STEMS = ("conv", "linear")
 
@@ -42,68 +42,67 @@ class PatchConfig:
 
 
 class PatchTokenizer(nn.Module):
-    """images (B, C, H, W, 3) uint8 -> (B, C·N, D), camera after camera, each row by row.
+    """images (B, V, H, W, 3) uint8 -> (B, V·N, D), view after view, each row by row.
 
-    The stem is shared between the cameras; positions are a table for each camera, because the
-    same cell means different places on the table. Raises UserError when images do not fit.
+    A view is one camera at one moment. The stem is shared; positions are a table for each view,
+    because the same cell means different places on the table. Raises UserError when images do
+    not fit.
     """
 
-    def __init__(
-        self, config: PatchConfig, *, n_cameras: int, image_size: int, d_model: int
-    ) -> None:
+    def __init__(self, config: PatchConfig, *, n_views: int, image_size: int, d_model: int) -> None:
         super().__init__()
-        if n_cameras < 1:
+        if n_views < 1:
             raise UserError("a policy that sees pixels needs at least one camera, got none")
         if image_size % config.patch_size:
             raise UserError(
                 f"image_size {image_size} is not a multiple of patch_size {config.patch_size}"
             )
-        self.n_cameras, self.image_size = n_cameras, image_size
+        self.n_views, self.image_size = n_views, image_size
         cells = image_size // config.patch_size
         self.grid = (cells, cells)
         build_stem = conv_stem if config.stem == "conv" else linear_stem
         self.stem = build_stem(config, d_model)
         self.positions = nn.ModuleList(
-            LearnedPositions2d(cells, cells, d_model) for _ in range(n_cameras)
+            LearnedPositions2d(cells, cells, d_model) for _ in range(n_views)
         )
-        self.camera_identity = CameraIdentity(n_cameras, d_model)
+        self.view_identity = ViewIdentity(n_views, d_model)
 
     def forward(self, observations: ObservationBatch) -> TokenGroup:
         self._check(observations.images)
-        pixels = torch.tensor(observations.images, device=self.camera_identity.table.device)
-        patches = self.stem(as_network_input(pixels))  # (B·C, D, rows, columns)
-        tokens = rearrange(patches, "(b c) d h w -> b c (h w) d", c=self.n_cameras)
-        tokens = tokens + self.codes()  # (B, C, N, D)
-        tokens = tokens.flatten(1, 2)  # (B, C·N, D)
+        pixels = torch.tensor(observations.images, device=self.view_identity.table.device)
+        patches = self.stem(as_network_input(pixels))  # (B·V, D, rows, columns)
+        tokens = rearrange(patches, "(b v) d h w -> b v (h w) d", v=self.n_views)
+        tokens = tokens + self.codes()  # (B, V, N, D)
+        tokens = tokens.flatten(1, 2)  # (B, V·N, D)
         return TokenGroup(tokens, torch.ones_like(tokens[..., 0], dtype=torch.bool))
 
     def codes(self) -> Tensor:
-        """What tells a token its camera and its place: (C, N, D)."""
-        positions = torch.stack([table() for table in self.positions])  # (C, N, D)
-        identity: Tensor = self.camera_identity()
+        """What tells a token its view and its place: (V, N, D)."""
+        positions = torch.stack([table() for table in self.positions])  # (V, N, D)
+        identity: Tensor = self.view_identity()
         return positions + identity
 
-    def split_cameras(self, weights: Tensor) -> Tensor:
-        """Attention over the sequence (…, ≥ C·N) as a map for each camera (…, C, rows, columns)."""
+    def split_views(self, weights: Tensor) -> Tensor:
+        """Attention over the sequence (…, ≥ V·N) as a map for each view (…, V, rows, columns)."""
         rows, columns = self.grid
-        n_patches = self.n_cameras * rows * columns
+        n_patches = self.n_views * rows * columns
         patches = weights[..., :n_patches]
-        return patches.reshape(*weights.shape[:-1], self.n_cameras, rows, columns)
+        return patches.reshape(*weights.shape[:-1], self.n_views, rows, columns)
 
     def _check(self, images: NDArray[Any]) -> None:
-        expected = (self.n_cameras, self.image_size, self.image_size, 3)
+        expected = (self.n_views, self.image_size, self.image_size, 3)
         if images.ndim != 5 or images.shape[1:] != expected:
             raise UserError(
-                f"expected images of {self.n_cameras} cameras at {self.image_size} by "
-                f"{self.image_size} pixels (B, C, H, W, 3), got {images.shape}: "
-                "use the cameras and image size that the policy was built with"
+                f"expected {self.n_views} images (cameras times frames) of {self.image_size} by "
+                f"{self.image_size} pixels (B, V, H, W, 3), got {images.shape}: "
+                "use the cameras, image size and history that the policy was built with"
             )
 
 
 def as_network_input(pixels: Tensor) -> Tensor:
-    """(B, C, H, W, 3) uint8 -> (B·C, 3, H, W) centred floats; in memory the channels stay last."""
-    flat = pixels.flatten(0, 1).float() / 127.5 - 1.0  # (B·C, H, W, 3)
-    return flat.permute(0, 3, 1, 2)  # (B·C, 3, H, W)
+    """(B, V, H, W, 3) uint8 -> (B·V, 3, H, W) centred floats; in memory the channels stay last."""
+    flat = pixels.flatten(0, 1).float() / 127.5 - 1.0  # (B·V, H, W, 3)
+    return flat.permute(0, 3, 1, 2)  # (B·V, 3, H, W)
 
 
 def conv_stem(config: PatchConfig, d_model: int) -> nn.Module:

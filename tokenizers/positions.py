@@ -1,16 +1,93 @@
-"""Where a token comes from, as learned vectors that are added to it."""
+"""Where a token is: learned vectors, fixed waves that are added, or rotations of query and key."""
 
 from __future__ import annotations
 
 import math
 
 import torch
+from einops import rearrange
 from torch import Tensor, nn
 
 from fetchlab.errors import UserError
 
 INITIAL_SCALE = 0.3
 """of the codes: next to tokens of about 0.5, larger ones drown what the camera sees"""
+BASE = 10_000.0
+"""longest wavelength of fixed waves, over 2π (Vaswani et al. 2017; RoPE, Su et al. 2021)"""
+
+
+def sinusoidal(positions: Tensor, d_model: int, base: float = BASE) -> Tensor:
+    """Sine and cosine pairs of each position (N,): (N, D).
+
+    Pair i has the frequency base^(-2i / D). The dot product of two codes depends only on how far
+    apart they are, and equals Σ cos(frequency · offset). Raises ValueError for an odd width.
+    """
+    phase = positions[:, None] * frequencies(d_model, base, positions)  # (N, D / 2)
+    return torch.stack([phase.sin(), phase.cos()], dim=-1).flatten(1)  # (N, D)
+
+
+def sinusoidal_2d(rows: int, columns: int, d_model: int, base: float = BASE) -> Tensor:
+    """The row's waves in the first half of the width, the column's in the second: (R, C, D)."""
+    if d_model % 4:
+        raise ValueError(f"waves of rows and columns need a width of 4, 8, …, got {d_model}")
+    half = d_model // 2
+    table = torch.empty(rows, columns, d_model)
+    table[..., :half] = sinusoidal(torch.arange(rows), half, base)[:, None]  # (R, 1, D / 2)
+    table[..., half:] = sinusoidal(torch.arange(columns), half, base)  # (C, D / 2)
+    return table
+
+
+def frequencies(width: int, base: float, like: Tensor) -> Tensor:
+    """(width / 2,) base^(-2i / width), in the precision of `like` if it has one."""
+    if width < 2 or width % 2:
+        raise ValueError(f"waves come in pairs, so the width must be even, got {width}")
+    dtype = like.dtype if like.is_floating_point() else torch.get_default_dtype()
+    exponent = torch.arange(0, width, 2, dtype=dtype, device=like.device) / width
+    return torch.pow(torch.tensor(base, dtype=dtype, device=like.device), -exponent)
+
+
+class Rotary(nn.Module):
+    """Turns queries and keys by their position, so that a score depends on the offset only.
+
+    Pair i of the numbers of a head turns by position · base^(-2i / d). With two axes (image
+    patches) the first half of the head turns with the row, the second with the column.
+    Has no parameters. Raises ValueError when widths or positions do not fit.
+    """
+
+    def __init__(self, d_head: int, axes: int = 1, base: float = BASE) -> None:
+        super().__init__()
+        if axes not in (1, 2):
+            raise ValueError(f"rotary positions have 1 or 2 axes, got {axes}")
+        if d_head % (2 * axes):
+            raise ValueError(
+                f"rotary positions with {axes} axes turn pairs: the width of a head must be a "
+                f"multiple of {2 * axes}, got {d_head}"
+            )
+        self.d_head, self.axes, self.base = d_head, axes, base
+
+    def forward(self, x: Tensor, positions: Tensor | None) -> Tensor:
+        """x (B, H, N, d) turned by positions (N,), or (N, 2) for two axes."""
+        n_tokens, expected = x.shape[-2], (x.shape[-2],) if self.axes == 1 else (x.shape[-2], 2)
+        if positions is None or positions.shape != expected or x.shape[-1] != self.d_head:
+            got = None if positions is None else tuple(positions.shape)
+            raise ValueError(
+                f"{n_tokens} tokens of {self.d_head} need positions {expected}, got tokens "
+                f"{tuple(x.shape)} and positions {got}"
+            )
+        along = positions.reshape(n_tokens, self.axes).to(x.dtype)  # (N, axes)
+        turn = frequencies(self.d_head // self.axes, self.base, x)
+        angle = (along[..., None] * turn).flatten(1)  # (N, d / 2)
+        first, second = rearrange(x, "... (pair two) -> two ... pair", two=2)
+        turned = (
+            first * angle.cos() - second * angle.sin(),
+            first * angle.sin() + second * angle.cos(),
+        )
+        return torch.stack(turned, dim=-1).flatten(-2)  # (B, H, N, d)
+
+
+def grid_positions(rows: int, columns: int) -> Tensor:
+    """(N, 2) row and column of each patch, row by row."""
+    return torch.cartesian_prod(torch.arange(rows), torch.arange(columns))
 
 
 class LearnedPositions1d(nn.Module):
@@ -45,15 +122,15 @@ class LearnedPositions2d(nn.Module):
         return self.table.flatten(0, 1)  # (N, D)
 
 
-class CameraIdentity(nn.Module):
-    """One learned vector for each camera, the same on all of its tokens."""
+class ViewIdentity(nn.Module):
+    """One learned vector for each view (a camera at a moment), the same on all of its tokens."""
 
-    def __init__(self, n_cameras: int, d_model: int) -> None:
+    def __init__(self, n_views: int, d_model: int) -> None:
         super().__init__()
-        self.table = nn.Parameter(INITIAL_SCALE * torch.randn(n_cameras, d_model))
+        self.table = nn.Parameter(INITIAL_SCALE * torch.randn(n_views, d_model))
 
     def forward(self) -> Tensor:
-        return self.table[:, None]  # (C, 1, D)
+        return self.table[:, None]  # (V, 1, D)
 
 
 def waves_2d(rows: int, columns: int, d_model: int) -> Tensor:

@@ -57,6 +57,8 @@ class TrainCommand:
     """initial weights, order of the batches and all other chance follow from it"""
     num_threads: int | None = None
     """threads of torch on the CPU"""
+    history: int = 1
+    """frames of every camera that the policy sees at once, 1 to 4"""
     resume: bool = False
     """go on with a training that was interrupted"""
     policy_settings: tyro.conf.Suppress[tuple[tuple[str, Any], ...]] = ()
@@ -89,7 +91,7 @@ def run_train(command: TrainCommand) -> None:
     """Train a policy on a dataset, with progress, and say where it lies."""
     console = Console()
     with counting(console, "decoding images", "images/s") as on_decoded:
-        demonstrations = load_for(command.policy, command.data, on_decoded)
+        demonstrations = load_for(command.policy, command.data, on_decoded, history=command.history)
     with training_bar(console, command.policy) as on_progress:
         result = train_policy(command, demonstrations, on_progress)
     console.print(
@@ -101,15 +103,18 @@ def run_train(command: TrainCommand) -> None:
     )
 
 
-def load_for(policy: str, data: Path, on_decoded: OnCount | None = None) -> Demonstrations:
-    """The dataset as this policy sees it: without images if it uses none."""
+def load_for(
+    policy: str, data: Path, on_decoded: OnCount | None = None, *, history: int = 1
+) -> Demonstrations:
+    """The dataset as this policy sees it: so many frames, or no images if it uses none."""
     from fetchlab.policy.registry import entry, learned_class
     from fetchlab.train.dataset import Demonstrations, recorded_config
 
     learned_class(policy)  # a wrong name fails before the dataset is read
     world = recorded_config(data)
+    world = replace(world, history=history)
     if not entry(policy).sees_images:
-        world = replace(world, cameras=())
+        world = replace(world, cameras=(), history=1)
     return Demonstrations.load(data, world, on_decoded)
 
 

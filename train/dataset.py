@@ -19,7 +19,7 @@ from fetchlab.errors import UserError
 from fetchlab.policy.actions import action_statistics
 from fetchlab.policy.base import Array, Statistics, TrainingBatch
 from fetchlab.sim.config import EnvConfig
-from fetchlab.sim.observation import OBJECT_FEATURES, ObservationBatch
+from fetchlab.sim.observation import OBJECT_FEATURES, ObservationBatch, as_views
 from fetchlab.sim.scene import MAX_OBJECTS
 from fetchlab.train import lerobot
 from fetchlab.train.feature_statistics import column_array
@@ -104,6 +104,11 @@ class Demonstrations:
         return np.repeat(self.bounds[1:], self.lengths)
 
     @cached_property
+    def _starts(self) -> Indices:
+        """(F,) the first frame of the episode that a frame belongs to."""
+        return np.repeat(self.bounds[:-1], self.lengths)
+
+    @cached_property
     def _held_out(self) -> NDArray[np.bool_]:
         """(E,) the same episodes on every machine, spread over counts and instructions."""
         episodes = len(self.lengths)
@@ -125,12 +130,18 @@ class Demonstrations:
     def observations(self, frames: Indices) -> ObservationBatch:
         """What the policy would have seen at these frames."""
         return ObservationBatch(
-            images=self.images[frames],
+            images=as_views(self.images[self._past(frames)]),
             proprioception=self.proprioception[frames],
             objects=self.objects[frames],
             objects_mask=self.objects_mask[frames],
             instructions=tuple(self.instructions[task] for task in self.task_index[frames]),
         )
+
+    def _past(self, frames: Indices) -> Indices:
+        """(B, T) each frame and those before it; where the episode had not begun, its first."""
+        steps = frames[:, None] - np.arange(self.env_config.history)[::-1]
+        past: Indices = np.maximum(steps, self._starts[frames][:, None])
+        return past
 
     def chunks(self, frames: Indices, chunk_size: int) -> tuple[Array, NDArray[np.bool_]]:
         """The next K targets from each frame's own moment on, and which lie in its episode."""
@@ -156,7 +167,8 @@ def recorded_config(root: Path) -> EnvConfig:
 
 
 def _refuse_other_world(root: Path, recorded: EnvConfig, wanted: EnvConfig) -> None:
-    """A policy may look through fewer cameras than were recorded; all else must be equal."""
+    """A policy may look through fewer cameras than were recorded, or at more frames of them; all
+    else must be equal."""
     missing = [camera for camera in wanted.cameras if camera not in recorded.cameras]
     if missing:
         raise UserError(
@@ -164,7 +176,7 @@ def _refuse_other_world(root: Path, recorded: EnvConfig, wanted: EnvConfig) -> N
             f"looks through {', '.join(wanted.cameras)}: collect with --cameras "
             f"{' '.join(wanted.cameras)}"
         )
-    ignored = {"cameras"} if wanted.cameras else {"cameras", "image_size"}
+    ignored = {"cameras", "history"} | (set() if wanted.cameras else {"image_size"})
     for field in fields(EnvConfig):
         have, want = getattr(recorded, field.name), getattr(wanted, field.name)
         if field.name not in ignored and have != want:
