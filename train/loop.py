@@ -26,17 +26,29 @@ from fetchlab.train.provenance import git_commit, versions
 
 HELD_OUT_BATCHES = 8
 """held-out loss is measured on at most so many batches, spread over the held-out frames"""
+LIMITS: tuple[tuple[tuple[str, ...], Callable[[float], bool], str], ...] = (
+    (("steps", "log_every", "eval_every", "save_every"), lambda x: x >= 1, "be at least 1"),
+    (("batch_size",), lambda x: 1 <= x <= 65_536, "be 1 to 65536"),
+    (("learning_rate", "gradient_clip"), lambda x: 0 < x < math.inf, "be positive"),
+    (
+        ("warmup_steps", "weight_decay", "num_threads"),
+        lambda x: 0 <= x < math.inf,
+        "not be negative",
+    ),
+    (("seed",), lambda x: 0 <= x < 2**32, "be 0 to 4294967295"),  # NumPy's limit
+    (("ema_decay", "adam_beta2"), lambda x: 0 <= x < 1, "be at least 0 and below 1"),
+)
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainConfig:
     """How to train; the defaults are the recipe that worked on every seed tried."""
 
-    steps: int = 1000
+    steps: int = 1800
     """optimizer steps"""
-    batch_size: int = 64
+    batch_size: int = 32
     """frames a step, over all devices together"""
-    learning_rate: float = 5e-3
+    learning_rate: float = 4e-3
     """highest rate, reached after the warm-up; then a cosine down to 0"""
     warmup_steps: int = 60
     """steps of linear warm-up, though never more than a quarter of all"""
@@ -60,20 +72,10 @@ class TrainConfig:
     """threads of torch on the CPU; 0 leaves the choice to torch"""
 
     def __post_init__(self) -> None:
-        for name in ("steps", "batch_size", "log_every", "eval_every", "save_every"):
-            if getattr(self, name) < 1:
-                raise UserError(f"{name} must be at least 1, got {getattr(self, name)}")
-        for name in ("learning_rate", "gradient_clip"):
-            if not 0 < getattr(self, name) < math.inf:
-                raise UserError(f"{name} must be positive, got {getattr(self, name)}")
-        for name in ("warmup_steps", "weight_decay", "seed", "num_threads"):
-            if not 0 <= getattr(self, name) < math.inf:
-                raise UserError(f"{name} must not be negative, got {getattr(self, name)}")
-        if self.seed >= 2**32:  # NumPy's limit
-            raise UserError(f"seed must be below 2**32, got {self.seed}")
-        for name in ("ema_decay", "adam_beta2"):
-            if not 0 <= getattr(self, name) < 1:
-                raise UserError(f"{name} must be at least 0 and below 1, got {getattr(self, name)}")
+        for names, fits, demand in LIMITS:
+            for name in names:
+                if not fits(getattr(self, name)):
+                    raise UserError(f"{name} must {demand}, got {getattr(self, name)}")
 
     def learning_rate_at(self, step: int) -> float:
         """Linear warm-up, then half a cosine; `step` counts from 0."""
