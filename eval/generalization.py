@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from fetchlab.errors import UserError, unknown
+from fetchlab.eval.gaze import Gaze
 from fetchlab.eval.parallel import Played, Shard, load, play_shards, split, worker_count
 from fetchlab.eval.results import (
     RESULTS,
@@ -29,6 +30,8 @@ from fetchlab.sim.scene import COLOURS, MAX_OBJECTS
 COUNTS = (2, 3, 4, 5, 6, 8, 10)
 SUITES = {"counts": "success against the number of objects on the table"}
 SWAP_PAIRS = 100
+GROUNDING_EPISODES = 10
+GROUNDING_OBJECTS = 6
 SEEDS_A_COUNT = 10_000
 SEEDS_A_RUN = 1_000_000
 
@@ -55,6 +58,11 @@ class EvalConfig:
     """processes; 0: one a core. The results do not depend on it"""
     yardstick: bool = False
     """also let the scripted expert play the same scenes"""
+    grounding_episodes: int = GROUNDING_EPISODES
+    """episodes in which is measured what each attention head of a policy that sees pixels looks
+    at; 0: none"""
+    grounding_objects: int = GROUNDING_OBJECTS
+    """objects on the table in those episodes"""
 
     def __post_init__(self) -> None:
         if self.suite not in SUITES:
@@ -62,6 +70,8 @@ class EvalConfig:
         check_counts(self.counts)
         check_range("--episodes", self.episodes, 1, SEEDS_A_COUNT)
         check_range("--seed", self.seed, 0, SEEDS_A_RUN)
+        check_range("--grounding-episodes", self.grounding_episodes, 0, SEEDS_A_COUNT)
+        check_range("--grounding-objects", self.grounding_objects, 2, MAX_OBJECTS)
         worker_count(self.workers)
 
 
@@ -180,6 +190,13 @@ def make_swap(plan: Plan, played: Played) -> Swap:
     )
 
 
+def ground(plan: Plan, episodes: int, n_objects: int) -> tuple[Gaze, ...]:
+    """What the plan's policy looks at, in the first scenes with so many objects."""
+    from fetchlab.eval.grounding import measure_grounding
+
+    return measure_grounding(plan.policy, evaluation_specs(plan.seed, n_objects, episodes))
+
+
 def n_episodes(plans: Sequence[Plan]) -> int:
     """How many episodes `evaluate` will play."""
     return sum(len(shard.specs) for plan in plans for shard in plan.shards())
@@ -201,6 +218,7 @@ def run_eval(config: EvalConfig) -> None:
     started = time.perf_counter()
     with episode_progress(n_episodes(plans)) as advance:
         cells, swap = evaluate(plans, worker_count(config.workers), advance)
+    grounding = ground(plans[0], config.grounding_episodes, config.grounding_objects)
     results = Results(
         task=plans[0].policy.env_config.task,
         seed=config.seed,
@@ -210,6 +228,7 @@ def run_eval(config: EvalConfig) -> None:
         timings_s={"evaluation": time.perf_counter() - started},
         command=command_line(),
         versions=provenance(),
+        grounding=grounding,
     )
     path = results.write(config.out)
     show_results(results, path)

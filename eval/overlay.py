@@ -31,6 +31,13 @@ class Watchable(Protocol):
         ...
 
 
+def watchable(policy: Policy) -> Watchable | None:
+    """The policy, if its attention over camera patches can be seen."""
+    if hasattr(policy, "camera_maps") and policy.env_config.cameras:
+        return cast(Watchable, policy)
+    return None
+
+
 def action_attention(
     policy: Policy, observations: ObservationBatch, layer: int = 0
 ) -> dict[str, Heat] | None:
@@ -38,9 +45,9 @@ def action_attention(
 
     None for a policy that sees no pixels. Raises UserError if there is no such decoder layer.
     """
-    if not (hasattr(policy, "camera_maps") and policy.env_config.cameras):
+    watched = watchable(policy)
+    if watched is None:
         return None
-    watched = cast(Watchable, policy)
     layers = watched.attention(observations)  # L times (B, H, K, N)
     if not -len(layers) <= layer < len(layers):
         raise UserError(f"{policy.name} has {len(layers)} decoder layers, there is no {layer}")

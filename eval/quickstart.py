@@ -12,14 +12,18 @@ from typing import Any
 
 import fetchlab
 from fetchlab.errors import UserError
+from fetchlab.eval.gaze import gaze_sentence
 from fetchlab.eval.generalization import (
     COUNTS,
+    GROUNDING_EPISODES,
+    GROUNDING_OBJECTS,
     SEEDS_A_RUN,
     SWAP_PAIRS,
     Plan,
     check_range,
     evaluate,
     facts,
+    ground,
     make_plan,
     n_episodes,
 )
@@ -161,6 +165,8 @@ def run_quickstart(config: QuickstartConfig) -> None:
     console.print(matrix_table(results.cells, SEEN))
     if results.instruction_swap is not None:
         console.print(swap_sentence(results.instruction_swap))
+    if results.grounding:
+        console.print(gaze_sentence(results.grounding))
     times = ", ".join(f"{stage} {seconds:.0f} s" for stage, seconds in record.timings.items())
     console.print(f"{times}; {sum(record.timings.values()):.0f} s in all", highlight=False)
     console.print(f"{config.out / 'report.html'}", style="bold", soft_wrap=True)
@@ -257,6 +263,7 @@ def evaluate_all(config: QuickstartConfig) -> None:
         timings_s={},
         command=command_line(),
         versions=provenance(),
+        grounding=ground(plans[0], GROUNDING_EPISODES, GROUNDING_OBJECTS),
     ).write(config.out)
 
 

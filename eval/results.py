@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from fetchlab.errors import UserError
+from fetchlab.eval.gaze import Gaze
 from fetchlab.eval.rollout import EpisodeResult
 from fetchlab.eval.statistics import Interval, wilson
 from fetchlab.sim.config import EnvConfig
@@ -140,6 +141,8 @@ class Results:
     timings_s: dict[str, float]
     command: str
     versions: dict[str, str | None]
+    grounding: tuple[Gaze, ...] = ()
+    """what attention heads look at, if that was measured"""
 
     def write(self, folder: Path) -> Path:
         """Write `results.json` into the folder, whole or not at all."""
@@ -164,6 +167,7 @@ def read_results(folder: Path) -> Results:
             timings_s=content["timings_s"],
             command=content["command"],
             versions=content["versions"],
+            grounding=tuple(_gaze(gaze) for gaze in content.get("grounding", ())),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise UserError(
@@ -181,6 +185,12 @@ def _cell(content: dict[str, Any]) -> Cell:
             "episodes": tuple(Episode(**episode) for episode in content["episodes"]),
         }
     )
+
+
+def _gaze(content: dict[str, Any]) -> Gaze:
+    intervals = {key: value for key, value in content.items() if key.endswith("_ci95")}
+    pairs = {key: tuple(value) if value else None for key, value in intervals.items()}
+    return Gaze(**{**content, **pairs})
 
 
 def write_whole(path: Path, content: str | bytes) -> Path:

@@ -1,8 +1,9 @@
-"""How sure the counts make us: an interval for one policy, a paired comparison of two."""
+"""How sure the counts make us: intervals of rates and means, a paired comparison of two."""
 
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -21,6 +22,17 @@ def wilson(successes: int, trials: int, confidence: float = CONFIDENCE) -> Inter
 
     low, high = proportion_confint(successes, trials, alpha=1 - confidence, method="wilson")
     return float(low), float(high)
+
+
+def mean_interval(values: Sequence[float], confidence: float = CONFIDENCE) -> Interval:
+    """Student's t interval of a mean. Raises ValueError for fewer than two values."""
+    if len(values) < 2:
+        raise ValueError(f"an interval of a mean takes two values or more, got {len(values)}")
+    from scipy.stats import t
+
+    mean, deviation = statistics.fmean(values), statistics.stdev(values)
+    reach = float(t.ppf((1 + confidence) / 2, len(values) - 1)) * deviation / len(values) ** 0.5
+    return mean - reach, mean + reach
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fetchlab.eval.gaze import gaze_sentence
 from fetchlab.eval.results import Cell, Results, Swap
 
 if TYPE_CHECKING:
@@ -85,6 +86,8 @@ def show_results(results: Results, path: Path) -> None:
     console.print(cell_table(results.cells))
     if results.instruction_swap is not None:
         console.print(swap_sentence(results.instruction_swap))
+    if results.grounding:
+        console.print(gaze_sentence(results.grounding))
     console.print(f"{path}", style="dim", soft_wrap=True)
 
 

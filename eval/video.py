@@ -11,7 +11,9 @@ from pathlib import Path
 import numpy as np
 
 from fetchlab.errors import UserError
-from fetchlab.eval.overlay import Image, action_attention, draw_views, write
+from fetchlab.eval.gaze import Gaze, gaze_sentence
+from fetchlab.eval.grounding import Gazes, summarize
+from fetchlab.eval.overlay import Image, action_attention, draw_views, watchable, write
 from fetchlab.eval.parallel import load, one_thread
 from fetchlab.eval.results import put_in_place, write_whole
 from fetchlab.eval.rollout import EpisodeResult, EpisodeSpec, Moment, make_worlds, rollout
@@ -65,6 +67,8 @@ class Film:
     """the cameras' part of each frame, one camera above the other"""
     result: EpisodeResult
     fps: int
+    gazes: tuple[Gaze, ...]
+    """what each attention head looked at; empty for a policy that sees no pixels"""
 
     def playback(self) -> list[Image]:
         """The frames as shown, with the end held for a moment."""
@@ -79,6 +83,8 @@ def film(policy: Policy, spec: EpisodeSpec, layer: int = 0) -> Film:
     with contextlib.closing(worlds), one_thread():
         env = worlds.envs[0].unwrapped
         assert isinstance(env, Tabletop)
+        watched = watchable(policy)
+        gazes = Gazes(watched, worlds) if watched is not None else None
 
         def draw(moment: Moment) -> None:
             heats = action_attention(policy, moment.observations, layer)
@@ -86,11 +92,15 @@ def film(policy: Policy, spec: EpisodeSpec, layer: int = 0) -> Film:
             footer = f"step {len(frames) + 1}, gripper {opening:.1f} cm"
             views.append(draw_views(camera_images(env, moment), heats, _view_size(policy)))
             frames.append(compose(_render(env), views[-1], env.task_description, footer))
+            if gazes is not None:
+                gazes.watch(moment)
 
         result = rollout(policy, [spec], worlds, draw)[0]
         views.append(draw_views(camera_images(env), None, _view_size(policy)))
         frames.append(compose(_render(env), views[-1], result.instruction, outcome(result)))
-    return Film(frames, views, result, max(1, policy.env_config.control_hz // SLOWDOWN))
+    fps = max(1, policy.env_config.control_hz // SLOWDOWN)
+    looks = gazes.looks if gazes is not None else []
+    return Film(frames, views, result, fps, summarize(policy, spec.n_objects, looks))
 
 
 def outcome(result: EpisodeResult) -> str:
@@ -171,12 +181,18 @@ def run_rollout(config: RolloutConfig) -> None:
     shown = film(policy, spec, config.layer)
     if config.video is not None:
         write_video(config.video, shown.playback(), shown.fps)
-        about = {"policy": policy.name, **asdict(shown.result)}
+        about = {
+            "policy": policy.name,
+            **asdict(shown.result),
+            "grounding": [asdict(gaze) for gaze in shown.gazes],
+        }
         write_whole(config.video.with_suffix(".json"), json.dumps(about, indent=1) + "\n")
     if config.still is not None:
         write_whole(config.still, png(shown.frames[len(shown.frames) // 2]))
     console = Console()
     console.print(f"{policy.name}, {shown.result.instruction!r}: {outcome(shown.result)}")
+    if shown.gazes:
+        console.print(gaze_sentence(shown.gazes))
     for path in (config.video, config.still):
         if path is not None:
             console.print(f"{path}", style="dim", soft_wrap=True)

@@ -13,17 +13,12 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from fetchlab.errors import UserError, unknown
+from fetchlab.sim.actions import ACTION_BOUNDS, checked
 from fetchlab.sim.cameras import CAMERAS, STUDIO, Camera
 from fetchlab.sim.config import EnvConfig
-from fetchlab.sim.kinematics import (
-    JOINT_LOWER,
-    JOINT_UPPER,
-    WORKSPACE_LOWER,
-    WORKSPACE_UPPER,
-    joints_for,
-)
+from fetchlab.sim.kinematics import joints_for
 from fetchlab.sim.observation import OBJECT_FEATURES, PROPRIOCEPTION
-from fetchlab.sim.robot import MAX_OPENING, Panda, Reading
+from fetchlab.sim.robot import Panda, Reading
 from fetchlab.sim.scene import BLOCK_MASS, BLOCK_SIZE, COLOURS, MAX_OBJECTS, Scene, draw_scene
 from fetchlab.sim.sentence import Sentence
 from fetchlab.sim.tasks.base import TableState
@@ -32,14 +27,6 @@ from fetchlab.sim.world import PHYSICS_HZ, Image, Picture, View, World
 
 SETTLE_SUBSTEPS = 24
 ROW = 1 + len(OBJECT_FEATURES)  # a row of environment_state: present, then the features
-ACTION_NAMES = {
-    "joint": (*(f"joint_{i} [rad]" for i in range(1, 8)), "gripper_opening [m]"),
-    "ee": ("x [m]", "y [m]", "z [m]", "gripper_opening [m]"),
-}
-ACTION_BOUNDS = {
-    "joint": ((*JOINT_LOWER, 0.0), (*JOINT_UPPER, MAX_OPENING)),
-    "ee": ((*WORKSPACE_LOWER, 0.0), (*WORKSPACE_UPPER, MAX_OPENING)),
-}
 
 
 class Tabletop(gymnasium.Env[dict[str, Any], NDArray[np.float32]]):
@@ -175,7 +162,7 @@ class Tabletop(gymnasium.Env[dict[str, Any], NDArray[np.float32]]):
             return self._result
         if not self.scene.blocks:
             raise UserError("the table is empty: call reset before the first step")
-        self._drive(self._checked(action))
+        self._drive(checked(action, self.config.action_mode))
         self._world.step(PHYSICS_HZ // self.config.control_hz)
         self._steps += 1
         reading = self._robot.read()
@@ -190,21 +177,6 @@ class Tabletop(gymnasium.Env[dict[str, Any], NDArray[np.float32]]):
         if terminated or truncated:
             self._result = result
         return result
-
-    def _checked(self, action: NDArray[np.float32]) -> NDArray[np.float64]:
-        names = ACTION_NAMES[self.config.action_mode]
-        try:
-            values = np.asarray(action, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise UserError(f"an action is numbers: {', '.join(names)}; got {action!r}") from None
-        if values.shape != (len(names),):
-            raise UserError(
-                f"an action has shape ({len(names)},): {', '.join(names)}; got {values.shape}"
-            )
-        for name, value in zip(names, values, strict=True):
-            if not np.isfinite(value):
-                raise UserError(f"action dimension {name} is {value}; targets must be finite")
-        return np.clip(values, *ACTION_BOUNDS[self.config.action_mode])
 
     def _drive(self, action: NDArray[np.float64]) -> None:
         *arm, opening = action

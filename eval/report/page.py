@@ -19,6 +19,7 @@ from fetchlab.eval.report.charts import (
     loss_chart,
     success_chart,
 )
+from fetchlab.eval.report.grounding import grounding_views
 from fetchlab.eval.results import Cell, Results, write_whole
 from fetchlab.eval.tables import percent
 
@@ -114,6 +115,7 @@ def context(story: Story) -> dict[str, Any]:
         "charts": charts,
         "curves": loss_charts(story.curves, series),
         "headline": headline(results.cells, story.seen),
+        "grounding": grounding_views(results.grounding, LABELS),
         "summary": success_summary(results.cells, series),
         "failures": failure_rows(results.cells, series),
         "stages": stage_rows(results.timings_s),
