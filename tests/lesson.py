@@ -14,21 +14,21 @@ from fetchlab.eval.report.charts import FAINT, SERIES
 
 def made_up(number: int, *, wrong: bool = False, data: dict[str, Any] | None = None) -> Figure:
     """A figure with one check of each kind; `wrong`: one more that fails."""
-    checks = (
+    checks = [
         Check(quantity="parameters", value=182, low=182, high=182),
         Check(quantity="error, cm", value=0.25, high=0.3),
         Check(quantity="ratio", value=9.7, low=8),
         Check(quantity="spread", value=1.3e-15, low=0, high=1e-12),
-    )
+    ]
     if wrong:
-        checks += (Check(quantity="far <off>", value=5.0, low=0.0, high=1.0),)
+        checks.append(Check(quantity="far <off>", value=5.0, low=0.0, high=1.0))
     return Figure(
         number=number,
         title=f"Made up {number}",
         question="Is <this> a question?",
         text=("First paragraph, with 1 < 2.", "Second paragraph."),
         svg=drawing(),
-        checks=checks,
+        checks=tuple(checks),
         tables=(Table(caption="A table", header=("d", "value"), rows=(("8", "1.0"),)),),
         data=data or {},
     )

@@ -96,6 +96,22 @@ COMMANDS = {
             "--video runs/green.mp4",
         ),
     ),
+    "cost": Command(
+        "fetchlab.eval.cost",
+        "run_cost",
+        "tokens, parameters, FLOPs and latency of a policy",
+        (
+            "--policy act",
+            "--policy act --cameras front wrist overhead --image-size 128 --history 2",
+            "--policy runs/act --json --out runs/cost.json",
+        ),
+    ),
+    "figures": Command(
+        "fetchlab.eval.figures.command",
+        "run_figures",
+        "the figures of the attention lesson, measured",
+        ("--out runs/figures", "2 5 --out runs/figures", "--quick --out runs/figures-quick"),
+    ),
     "list": Command(
         "fetchlab.eval.listing",
         "run_list",
