@@ -22,8 +22,10 @@ def sinusoidal(positions: Tensor, d_model: int, base: float = BASE) -> Tensor:
     Pair i has the frequency base^(-2i / D). The dot product of two codes depends only on how far
     apart they are, and equals Σ cos(frequency · offset). Raises ValueError for an odd width.
     """
-    phase = positions[:, None] * frequencies(d_model, base, positions)  # (N, D / 2)
-    return torch.stack([phase.sin(), phase.cos()], dim=-1).flatten(1)  # (N, D)
+    exact = positions.double()  # far along a sequence a float32 phase has lost its digits
+    phase = exact[:, None] * frequencies(d_model, base, exact)  # (N, D / 2)
+    codes = torch.stack([phase.sin(), phase.cos()], dim=-1).flatten(1)  # (N, D)
+    return codes.to(positions.dtype if positions.is_floating_point() else torch.get_default_dtype())
 
 
 def sinusoidal_2d(rows: int, columns: int, d_model: int, base: float = BASE) -> Tensor:
@@ -38,12 +40,11 @@ def sinusoidal_2d(rows: int, columns: int, d_model: int, base: float = BASE) -> 
 
 
 def frequencies(width: int, base: float, like: Tensor) -> Tensor:
-    """(width / 2,) base^(-2i / width), in the precision of `like` if it has one."""
+    """(width / 2,) base^(-2i / width), in the precision and on the device of `like`."""
     if width < 2 or width % 2:
         raise ValueError(f"waves come in pairs, so the width must be even, got {width}")
-    dtype = like.dtype if like.is_floating_point() else torch.get_default_dtype()
-    exponent = torch.arange(0, width, 2, dtype=dtype, device=like.device) / width
-    return torch.pow(torch.tensor(base, dtype=dtype, device=like.device), -exponent)
+    exponent = torch.arange(0, width, 2, dtype=like.dtype, device=like.device) / width
+    return torch.pow(torch.full_like(exponent, base), -exponent)
 
 
 class Rotary(nn.Module):
@@ -74,13 +75,15 @@ class Rotary(nn.Module):
                 f"{n_tokens} tokens of {self.d_head} need positions {expected}, got tokens "
                 f"{tuple(x.shape)} and positions {got}"
             )
-        along = positions.reshape(n_tokens, self.axes).to(x.dtype)  # (N, axes)
-        turn = frequencies(self.d_head // self.axes, self.base, x)
+        # In double precision: far along a sequence a float32 angle has lost its digits.
+        along = positions.reshape(n_tokens, self.axes).double()  # (N, axes)
+        turn = frequencies(self.d_head // self.axes, self.base, along)
         angle = (along[..., None] * turn).flatten(1)  # (N, d / 2)
+        cosine, sine = angle.cos().to(x.dtype), angle.sin().to(x.dtype)
         first, second = rearrange(x, "... (pair two) -> two ... pair", two=2)
         turned = (
-            first * angle.cos() - second * angle.sin(),
-            first * angle.sin() + second * angle.cos(),
+            first * cosine - second * sine,
+            first * sine + second * cosine,
         )
         return torch.stack(turned, dim=-1).flatten(-2)  # (B, H, N, d)
 
