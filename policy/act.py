@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import torch
@@ -51,6 +51,8 @@ class ActConfig(PolicyConfig):
     """hidden units of each block's MLP"""
     n_encoder_layers: int = 0
     """layers in which the tokens read each other; pixels need none, and they cost most"""
+    rotary: bool = False
+    """turn the encoder's queries and keys by each patch's row and column (2-D RoPE)"""
     n_decoder_layers: int = 2
     dropout: float = 0.0
     position_query_weight: float = 4.0
@@ -73,15 +75,24 @@ class ActConfig(PolicyConfig):
             raise UserError("a transformer policy needs at least one decoder layer")
         if self.latent_dim < 1:
             raise UserError(f"latent_dim must be at least 1, got {self.latent_dim}")
-        _ = self.block  # checks its part
+        _ = self.block, self.encoder_block  # check their parts
         if self.position_query_weight < 0 or self.pointing_weight < 0:
             raise UserError("position_query_weight and pointing_weight must not be negative")
         if self.position_query_weight > 0 and not self.phrases:
             raise UserError("position queries need phrases: give some, or position_query_weight 0")
 
     @property
+    def encoder_block(self) -> BlockConfig:
+        """Settings of the encoder's blocks. Raises UserError if there is nothing to turn."""
+        if not self.rotary:
+            return self.block
+        if self.inputs != "pixels" or not self.n_encoder_layers:
+            raise UserError("rotary positions are the encoder's of image patches: give it layers")
+        return replace(self.block, rotary_axes=2)
+
+    @property
     def block(self) -> BlockConfig:
-        """Settings of every block."""
+        """Settings of every other block."""
         return BlockConfig(
             d_model=self.d_model,
             n_heads=self.n_heads,
@@ -123,7 +134,7 @@ class ActPolicy(ChunkedPolicy):
         )
         self.instruction = InstructionTokenizer((*config.sentences, *config.phrases), d_model=width)
         block = config.block
-        self.encoder = Encoder(block, config.n_encoder_layers)
+        self.encoder = Encoder(config.encoder_block, config.n_encoder_layers)
         self.context_norm = nn.LayerNorm(width)
         self.action_queries = nn.Parameter(torch.randn(config.chunk_size, width))
         self.decoder = nn.ModuleList(DecoderBlock(block) for _ in range(config.n_decoder_layers))
@@ -223,8 +234,17 @@ class ActPolicy(ChunkedPolicy):
         if self.style_projection is not None:
             groups.append(self._style_token(len(observations), z))
         context = TokenGroup.concatenate(groups)  # (B, N, D)
-        tokens = self.encoder(context.tokens, context.mask)
+        places = self._places(context.tokens) if self._config.rotary else None
+        tokens = self.encoder(context.tokens, context.mask, positions=places)
         return TokenGroup(self.context_norm(tokens), context.mask)
+
+    def _places(self, tokens: Tensor) -> Tensor:
+        """(N, 2) row and column of each patch; the tokens after them stand in the corner."""
+        assert isinstance(self.eyes, PatchTokenizer)
+        places = torch.zeros(tokens.shape[1], 2, dtype=torch.long, device=tokens.device)
+        patches = self.eyes.places()
+        places[: len(patches)] = patches
+        return places
 
     def _answer(
         self,

@@ -42,7 +42,13 @@ class BlockConfig:
     """rotary positions in self-attention: 1 for sequences, 2 for image grids, 0 for none"""
 
     def __post_init__(self) -> None:
-        head_width(self.d_model, self.n_heads)
+        d_head = head_width(self.d_model, self.n_heads)
+        if self.rotary_axes and d_head % (2 * self.rotary_axes):
+            raise UserError(
+                f"rotary positions turn pairs: with {self.rotary_axes} axes a head needs "
+                f"a multiple of {2 * self.rotary_axes}, got {d_head} (d_model {self.d_model} over "
+                f"n_heads {self.n_heads})"
+            )
         if self.norm not in NORMS:
             raise unknown("norm", self.norm, NORMS)
         if self.activation not in ACTIVATIONS:

@@ -149,7 +149,8 @@ def stem(patch: PatchConfig, image_size: int, width: int) -> Part:
 def patch_tokenizer(patch: PatchConfig, n_views: int, image_size: int, width: int) -> Part:
     """One stem for all views, and for each a table of positions and its identity."""
     one = stem(patch, image_size, width)
-    codes = ((image_size // patch.patch_size) ** 2 + 1) * width
+    places = (image_size // patch.patch_size) ** 2 if patch.positions == "learned" else 0
+    codes = (places + 1) * width
     return Part(one.parameters + n_views * codes, one.linear * n_views)
 
 

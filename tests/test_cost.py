@@ -66,6 +66,7 @@ def patches(draw: st.DrawFn) -> PatchConfig:
         stem=stem,
         patch_size=draw(st.sampled_from([2, 4, 8] if stem == "conv" else [1, 2, 8])),
         first_channels=draw(st.integers(1, 5)),
+        positions=draw(st.sampled_from(["learned", "sinusoidal", "none"])),
     )
 
 

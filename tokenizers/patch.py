@@ -14,9 +14,18 @@ from torch import Tensor, nn
 from fetchlab.errors import UserError, unknown
 from fetchlab.sim.observation import ObservationBatch
 from fetchlab.tokenizers.base import TokenGroup
-from fetchlab.tokenizers.positions import LearnedPositions2d, ViewIdentity
+from fetchlab.tokenizers.positions import (
+    LearnedPositions2d,
+    SinusoidalPositions2d,
+    ViewIdentity,
+    grid_positions,
+)
 
 STEMS = ("conv", "linear")
+POSITIONS: dict[str, type[LearnedPositions2d] | type[SinusoidalPositions2d]] = {
+    "learned": LearnedPositions2d,
+    "sinusoidal": SinusoidalPositions2d,
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +39,12 @@ class PatchConfig:
     first_channels: int = 16
     """channels of the first convolution; each next one doubles them, the last one has D"""
 
+    positions: str = "learned"
+    """what tells a token its place: `learned` tables, fixed `sinusoidal` waves, or `none`"""
+
     def __post_init__(self) -> None:
+        if self.positions not in (*POSITIONS, "none"):
+            raise unknown("positions", self.positions, (*POSITIONS, "none"))
         if self.stem not in STEMS:
             raise unknown("stem", self.stem, STEMS)
         if self.patch_size < 1 or self.first_channels < 1:
@@ -63,7 +77,9 @@ class PatchTokenizer(nn.Module):
         build_stem = conv_stem if config.stem == "conv" else linear_stem
         self.stem = build_stem(config, d_model)
         self.positions = nn.ModuleList(
-            LearnedPositions2d(cells, cells, d_model) for _ in range(n_views)
+            POSITIONS[config.positions](cells, cells, d_model)
+            for _ in range(n_views)
+            if config.positions != "none"
         )
         self.view_identity = ViewIdentity(n_views, d_model)
 
@@ -78,9 +94,14 @@ class PatchTokenizer(nn.Module):
 
     def codes(self) -> Tensor:
         """What tells a token its view and its place: (V, N, D)."""
-        positions = torch.stack([table() for table in self.positions])  # (V, N, D)
-        identity: Tensor = self.view_identity()
-        return positions + identity
+        identity: Tensor = self.view_identity()  # (V, 1, D)
+        if not self.positions:
+            return identity
+        return torch.stack([table() for table in self.positions]) + identity  # (V, N, D)
+
+    def places(self) -> Tensor:
+        """(V·N, 2) row and column of each token in its image, for rotary positions."""
+        return grid_positions(*self.grid).repeat(self.n_views, 1)
 
     def split_views(self, weights: Tensor) -> Tensor:
         """Attention over the sequence (…, ≥ V·N) as a map for each view (…, V, rows, columns)."""

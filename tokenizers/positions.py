@@ -125,6 +125,20 @@ class LearnedPositions2d(nn.Module):
         return self.table.flatten(0, 1)  # (N, D)
 
 
+class SinusoidalPositions2d(nn.Module):
+    """Fixed waves for each cell of a grid, row by row; nothing is learned."""
+
+    table: Tensor
+
+    def __init__(self, rows: int, columns: int, d_model: int) -> None:
+        super().__init__()
+        table = INITIAL_SCALE * sinusoidal_2d(rows, columns, d_model)
+        self.register_buffer("table", table, persistent=False)
+
+    def forward(self) -> Tensor:
+        return self.table.flatten(0, 1)  # (N, D)
+
+
 class ViewIdentity(nn.Module):
     """One learned vector for each view (a camera at a moment), the same on all of its tokens."""
 
