@@ -22,6 +22,7 @@ from fetchlab.sim.env import Tabletop
 from fetchlab.sim.observation import Observation, ObservationBatch
 from fetchlab.train.commands import TrainCommand, load_for, train_policy
 from fetchlab.train.dataset import Demonstrations
+from fetchlab.train.demonstrate import CollectConfig
 
 PAST = EnvConfig(image_size=16, history=3)
 
@@ -104,7 +105,9 @@ def test_it_is_trained_saved_and_played(tmp_path: Path) -> None:
     assert result.steps > 0
 
 
-def test_a_history_that_cannot_be_is_told() -> None:
+def test_a_history_that_cannot_be_is_told(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="give --history to train"):
+        CollectConfig(out=tmp_path, env=PAST)
     for wrong in (0, 5):
         with pytest.raises(UserError, match=f"history must be 1 to 4 frames, got {wrong}"):
             EnvConfig(history=wrong)

@@ -53,6 +53,8 @@ class CollectConfig:
         if not self.counts or not all(2 <= count <= MAX_OBJECTS for count in self.counts):
             counts = " ".join(map(str, self.counts)) or "none"
             raise UserError(f"counts must be 2 to {MAX_OBJECTS} objects each, got {counts}")
+        if self.env.history != 1:
+            raise UserError("a dataset keeps every frame once: give --history to train, not here")
         for name, value in asdict(self.noise).items():
             if not 0 <= value <= 1:  # metres, a factor and two chances
                 raise UserError(f"noise.{name} must be 0 to 1, got {value:g}")
