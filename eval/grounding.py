@@ -27,15 +27,16 @@ from fetchlab.eval.parallel import one_thread
 from fetchlab.eval.rollout import BATCH, EpisodeSpec, Moment, make_worlds, rollout
 from fetchlab.eval.statistics import Interval, mean_interval
 from fetchlab.policy.base import Policy
-from fetchlab.policy.expert import ABOVE, CLOSE_HEIGHT, CLOSE_SIDEWAYS, EMPTY, GRASP_HEIGHT
+from fetchlab.policy.phases import ABOVE, CLOSE_HEIGHT, CLOSE_SIDEWAYS, EMPTY
 from fetchlab.sim.env import Tabletop
-from fetchlab.sim.observation import Observation
+from fetchlab.sim.observation import SHAPE, Observation
+from fetchlab.sim.shapes import BLOCK_SIZE, SHAPES
 from fetchlab.sim.world import Picture
 
 CLASSES = ("named", "others", "arm", "table", "background")
 PHASES = ("approach", "descend", "close", "lift")
-HELD = 0.06  # fingers closed further than this, and not empty, have the block between them [m]
-LOW = GRASP_HEIGHT + CLOSE_HEIGHT  # m
+HELD = 0.06  # fingers closed further than this, and not empty, have the object between them [m]
+BODIES = {"panda": "arm", "table": "table", "box": "others"}
 
 Numbers = NDArray[np.float64]
 
@@ -47,8 +48,9 @@ def phase_of(observation: Observation, target: int) -> str:
     """
     tool, opening = observation.proprioception[8:11], observation.proprioception[7]
     sideways = math.dist(tool[:2], observation.objects[target, :2])
-    low, near = tool[2] < LOW, sideways < ABOVE
-    if near and EMPTY < opening < HELD and not low:
+    shape = list(SHAPES.values())[int(observation.objects[target, SHAPE].argmax())]
+    low, near = tool[2] < shape.grasp_height + CLOSE_HEIGHT, sideways < ABOVE
+    if near and EMPTY * shape.width / BLOCK_SIZE < opening < HELD and not low:
         return "lift"
     if low and (sideways < CLOSE_SIDEWAYS or (near and opening < HELD)):
         return "close"
@@ -72,7 +74,7 @@ def _kind(name: str, target: int) -> int:
         return CLASSES.index("named")
     if name.startswith("object_"):
         return CLASSES.index("others")
-    return CLASSES.index({"panda": "arm", "table": "table"}[name])
+    return CLASSES.index(BODIES[name])
 
 
 @dataclass(frozen=True, kw_only=True)

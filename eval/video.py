@@ -106,7 +106,7 @@ def film(policy: Policy, spec: EpisodeSpec, layer: int = 0) -> Film:
 def outcome(result: EpisodeResult) -> str:
     """How the episode ended, in words."""
     if result.success:
-        return f"fetched in {result.steps} steps"
+        return f"done in {result.steps} steps"
     return f"failed after {result.steps} steps: {result.reason.replace('_', ' ')}"
 
 

@@ -56,7 +56,7 @@ class ActConfig(PolicyConfig):
     n_decoder_layers: int = 2
     dropout: float = 0.0
     position_query_weight: float = 4.0
-    """weight of the questions "where is the … block?" in training; 0 leaves them out. Much less,
+    """weight of the questions "where is the …?" in training; 0 leaves them out. Much less,
     and the actions alone shape the tokens: at 0.4 no block was found in 750 steps"""
     pointing_weight: float = 0.5
     """weight of teaching one head to look where those objects are seen; 0 leaves it out"""
@@ -196,7 +196,7 @@ class ActPolicy(ChunkedPolicy):
         assert weights is not None
         asked = weights[:, POINTING_HEAD, len(self.action_queries) :]  # (B, J, N)
         targets = self.position_queries.targets(observations, self.device)
-        return self.pointing.loss(self.camera_maps(asked), *targets, observations)
+        return self.pointing.loss(self.camera_maps(asked), *targets)
 
     def attention(self, observations: ObservationBatch) -> list[Tensor]:
         """For each decoder layer, where the action queries look: (B, H, K, N)."""

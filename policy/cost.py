@@ -15,10 +15,11 @@ from fetchlab.errors import UserError
 from fetchlab.policy.act import ActConfig
 from fetchlab.policy.blocks import BlockConfig
 from fetchlab.policy.learned import PolicyConfig
-from fetchlab.policy.slot_mlp import N_SLOTS, SlotMlpConfig
-from fetchlab.sim.observation import OBJECT_FEATURES, PROPRIOCEPTION
-from fetchlab.sim.scene import COLOURS
+from fetchlab.policy.references import Requests
+from fetchlab.policy.slot_mlp import SlotMlpConfig, n_lookup
+from fetchlab.sim.observation import PROPRIOCEPTION
 from fetchlab.tokenizers.instruction import MAX_WORDS, Vocabulary, split
+from fetchlab.tokenizers.objects import N_FEATURES
 from fetchlab.tokenizers.patch import PatchConfig
 
 BYTES = 4  # a number in float32
@@ -218,7 +219,7 @@ def act_tokens(config: ActConfig, n_objects: int) -> dict[str, int]:
 def act_eyes(config: ActConfig, n_objects: int) -> Part:
     """The tokenizer of images or objects."""
     if config.inputs == "objects":
-        return linear(n_objects, len(OBJECT_FEATURES), config.d_model)
+        return linear(n_objects, N_FEATURES, config.d_model)
     env_config = config.env_config
     return patch_tokenizer(config.patch, env_config.n_views, env_config.image_size, config.d_model)
 
@@ -249,13 +250,13 @@ def longest_sentence(config: PolicyConfig) -> str:
 def _slot_mlp(config: SlotMlpConfig, *, n_objects: int) -> Cost:
     """One vector of fixed length instead of tokens, so no number of objects changes it."""
     found, n_outputs = config.lookup_hidden[-1], config.chunk_size * config.env_config.action_dim
-    n_slots = N_SLOTS * len(OBJECT_FEATURES) + len(COLOURS)
-    state = found + 2 + len(PROPRIOCEPTION)
+    n_positions = 2 * Requests(config.env_config.task).n_named
+    state = found + n_positions + len(PROPRIOCEPTION)
     return Cost(
         tokens={},
         parts={
-            "lookup": layers(n_slots, config.lookup_hidden),
-            "position_head": linear(1, found, 2),
+            "lookup": layers(n_lookup(config), config.lookup_hidden),
+            "position_head": linear(1, found, n_positions),
             "control": layers(state, config.control_hidden),
             "action_head": linear(1, config.control_hidden[-1], n_outputs),
         },

@@ -26,7 +26,7 @@ from fetchlab.policy.pretrained import (
     save_policy_folder,
 )
 from fetchlab.sim.config import EnvConfig
-from fetchlab.sim.observation import PROPRIOCEPTION, Observation, ObservationBatch
+from fetchlab.sim.observation import IS_BOX, PROPRIOCEPTION, Observation, ObservationBatch
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +40,7 @@ class PolicyConfig:
     sentences: tuple[str, ...]
     """all that can be said to it; they make the vocabulary"""
     phrases: tuple[str, ...] = ()
-    """one noun phrase for each colour, as the sentences use them: "red block" """
+    """ways to name an object, as the sentences use them: "red block" """
     chunk_size: int = 8
     """K: actions predicted at once"""
     n_action_steps: int = 2
@@ -158,7 +158,8 @@ class ChunkedPolicy(nn.Module, ABC):
 
     def check_count(self, observations: ObservationBatch) -> None:
         """Raise UserError when a scene has more objects than the policy can take."""
-        most = int(observations.objects_mask.sum(axis=1).max(initial=0))
+        is_object = observations.objects_mask & (observations.objects[..., IS_BOX] < 0.5)  # (B, M)
+        most = int(is_object.sum(axis=1).max(initial=0))
         if most > self.max_objects:
             raise UserError(
                 f"policy {self.name} takes at most {self.max_objects} objects, "

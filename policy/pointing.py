@@ -15,12 +15,7 @@ from torch import Tensor, nn
 
 from fetchlab.policy.actions import masked_mean
 from fetchlab.sim.cameras import CAMERAS, projection
-from fetchlab.sim.observation import PROPRIOCEPTION, ObservationBatch
-from fetchlab.sim.scene import BLOCK_SIZE
 
-TOOL = slice(PROPRIOCEPTION.index("end_effector_x [m]"), None)
-OPENING = PROPRIOCEPTION.index("gripper_opening [m]")
-HELD_WITHIN, HELD_OPENING = 0.03, 0.06  # a block this close to closed fingers is in them [m]
 LEAST = 1e-6  # attention below this costs no more
 
 
@@ -36,14 +31,12 @@ class Pointing(nn.Module):
         matrix = torch.tensor(np.array(matrices), dtype=torch.float32).reshape(-1, 3, 4)
         self.register_buffer("cameras", matrix, persistent=False)  # (S, 3, 4)
 
-    def loss(
-        self, maps: Tensor, positions: Tensor, known: Tensor, observations: ObservationBatch
-    ) -> Tensor:
-        """maps (B, J, C, rows, columns) of attention; x, y (B, J, 2) [m] of the objects asked for.
+    def loss(self, maps: Tensor, positions: Tensor, known: Tensor) -> Tensor:
+        """maps (B, J, C, rows, columns) of attention; x, y, z (B, J, 3) [m] of what is asked for.
 
         `known` (B, J) tells which of them there are. A camera counts where it sees the object.
         """
-        points = with_height(positions, observations)  # (B, J, 4)
+        points = nn.functional.pad(positions, (0, 1), value=1.0)  # (B, J, 4) homogeneous
         seen = torch.einsum("sik,bjk->bsji", self.cameras, points)  # (B, S, J, 3)
         u, v = (seen[..., 0] / seen[..., 2], seen[..., 1] / seen[..., 2])  # (B, S, J)
         maps = maps[:, :, self.still].transpose(1, 2)  # (B, S, J, rows, columns)
@@ -54,16 +47,6 @@ class Pointing(nn.Module):
         inside = (u > 0) & (u < 1) & (v > 0) & (v < 1) & known[:, None]  # (B, S, J)
         entropy = -(target * share.clamp(min=LEAST).log()).sum(dim=(-2, -1))  # (B, S, J)
         return masked_mean(entropy[..., None], inside)
-
-
-def with_height(positions: Tensor, observations: ObservationBatch) -> Tensor:
-    """Homogeneous points (B, J, 4): blocks lie on the table, but for the one in the fingers."""
-    robot = torch.tensor(observations.proprioception, device=positions.device)
-    tool = robot[:, None, TOOL]  # (B, 1, 3)
-    near = (positions - tool[..., :2]).norm(dim=-1) < HELD_WITHIN  # (B, J)
-    held = near & (robot[:, None, OPENING] < HELD_OPENING)
-    height = torch.where(held, tool[..., 2].clamp(min=BLOCK_SIZE / 2), BLOCK_SIZE / 2)
-    return torch.cat([positions, height[..., None], torch.ones_like(height[..., None])], dim=-1)
 
 
 def near_cells(coordinate: Tensor, n_cells: int) -> Tensor:

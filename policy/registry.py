@@ -95,7 +95,7 @@ def build_config(name: str, env_config: EnvConfig, **overrides: Any) -> PolicyCo
     """The registered configuration for a world, with some settings changed."""
     config_class = learned_class(name).config_class
     task = TASKS[env_config.task]
-    words = {"sentences": tuple(task.sentences()), "phrases": tuple(task.phrases().values())}
+    words = {"sentences": task.sentences(env_config), "phrases": task.phrases(env_config)}
     settings = {"name": name, "env_config": env_config, **words, **entry(name).settings}
     known = [field.name for field in fields(config_class)]
     for setting in overrides:

@@ -9,12 +9,25 @@ import torch
 from torch import Tensor, nn
 
 from fetchlab.errors import UserError
-from fetchlab.policy.augmentation import permute_colours, permute_slots, resample_distractors
+from fetchlab.policy.actions import masked_mean
+from fetchlab.policy.augmentation import (
+    permute_colours,
+    permute_slots,
+    resample_distractors,
+    take_rows,
+)
 from fetchlab.policy.base import Statistics, TrainingBatch
 from fetchlab.policy.learned import ChunkedPolicy, PolicyConfig
-from fetchlab.sim.observation import OBJECT_FEATURES, PROPRIOCEPTION, ObservationBatch
-from fetchlab.sim.scene import COLOURS
-from fetchlab.tokenizers.instruction import Vocabulary, split
+from fetchlab.policy.references import Requests, are_meant
+from fetchlab.sim.config import EnvConfig
+from fetchlab.sim.observation import (
+    COLOUR,
+    IS_BOX,
+    POSITION,
+    PROPRIOCEPTION,
+    ObservationBatch,
+)
+from fetchlab.tokenizers.instruction import Vocabulary
 from fetchlab.tokenizers.objects import object_features, to_table_units
 from fetchlab.tokenizers.proprio import ProprioceptionNormalizer
 
@@ -49,7 +62,7 @@ class SlotMlpConfig(PolicyConfig):
 
 
 class SlotMlpPolicy(ChunkedPolicy):
-    """Slots (B, 6 · 8) and named colour (B, 6) -> lookup; with proprioception (B, P) -> chunk."""
+    """Slots (B, 6 · F) and what is asked for -> lookup; with proprioception (B, P) -> chunk."""
 
     config_class = SlotMlpConfig
     max_objects = N_SLOTS
@@ -61,10 +74,12 @@ class SlotMlpPolicy(ChunkedPolicy):
         self.normalize = ProprioceptionNormalizer(
             statistics.proprioception_mean, statistics.proprioception_std
         )
-        self.lookup = mlp(N_SLOTS * len(OBJECT_FEATURES) + len(COLOURS), config.lookup_hidden)
-        found = config.lookup_hidden[-1]
-        self.position_head = nn.Linear(found, 2)
-        self.control = mlp(found + 2 + len(PROPRIOCEPTION), config.control_hidden)
+        self.requests = Requests(config.env_config.task)
+        found, n_positions = config.lookup_hidden[-1], 2 * self.requests.n_named
+        self.slot_width = slot_width(config.env_config)
+        self.lookup = mlp(n_lookup(config), config.lookup_hidden)
+        self.position_head = nn.Linear(found, n_positions)
+        self.control = mlp(found + n_positions + len(PROPRIOCEPTION), config.control_hidden)
         self.chunk_shape = (config.chunk_size, config.env_config.action_dim)
         n_outputs = config.chunk_size * config.env_config.action_dim
         self.action_head = nn.Linear(config.control_hidden[-1], n_outputs)
@@ -77,55 +92,72 @@ class SlotMlpPolicy(ChunkedPolicy):
         """(B, K, A) encoded actions. Raises UserError for more objects than slots."""
         self.check_count(observations)
         objects, mask = object_features(observations, self.device)
-        return self._from_state(observations, objects, mask, self._named(observations))[0]
+        return self._from_state(observations, objects, mask, self._looks(observations))[0]
 
     def loss(self, batch: TrainingBatch) -> tuple[Tensor, dict[str, Tensor]]:
         """Imitation, in training of an augmented scene."""
         observations = batch.observations
         self.check_count(observations)
         objects, mask = object_features(observations, self.device)  # (B, M, F), (B, M)
-        named = self._named(observations)  # (B, 6)
+        looks = self._looks(observations)  # (B, R, L)
         if self.training:
-            objects, mask, named = self._augment(observations, objects, mask, named)
-        prediction, position = self._from_state(observations, objects, mask, named)
+            objects, mask, looks = self._augment(observations, objects, mask, looks)
+        prediction, positions = self._from_state(observations, objects, mask, looks)
         loss, metrics = self.imitation_loss(prediction, batch)
-        position_l1 = (position - named_position(objects, mask, named)).abs().mean()
+        target = named_positions(objects, mask, looks)  # (B, R, 2)
+        position_l1 = masked_mean((positions - target).abs(), looks.any(dim=2))
         metrics["position_l1"] = position_l1.detach()
         return loss + self._config.position_weight * position_l1, metrics
 
     def _augment(
-        self, observations: ObservationBatch, objects: Tensor, mask: Tensor, named: Tensor
+        self, observations: ObservationBatch, objects: Tensor, mask: Tensor, looks: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
         if self._config.resample_distractors:
             readings = torch.tensor(observations.proprioception, device=self.device)
             gripper = to_table_units(readings[:, END_EFFECTOR_XY])  # (B, 2)
-            objects, mask = resample_distractors(objects, mask, named, gripper)
+            objects, mask = resample_distractors(objects, mask, looks, gripper)
         if self._config.permute_colours:
-            objects, named = permute_colours(objects, named)
+            objects, looks = permute_colours(objects, looks)
         if self._config.permute_slots:
             objects, mask = permute_slots(objects, mask)
-        return objects, mask, named
+        return objects, mask, looks
 
     def _from_state(
-        self, observations: ObservationBatch, objects: Tensor, mask: Tensor, named: Tensor
+        self, observations: ObservationBatch, objects: Tensor, mask: Tensor, looks: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """Encoded actions (B, K, A), and where the named object seems to be (B, 2)."""
-        slots = fill_slots(objects, mask)  # (B, 6 · F)
-        found = self.lookup(torch.cat([slots, named], dim=1))  # (B, hidden)
-        position = self.position_head(found)  # (B, 2)
-        state = torch.cat([found, position, self.normalize(observations)], dim=1)
+        """Encoded actions (B, K, A), and where the named objects seem to be (B, R, 2)."""
+        slots = fill_slots(objects, mask)[..., : self.slot_width]  # (B, 6, ≤ F)
+        parts = [slots.flatten(1), looks.flatten(1)]
+        parts.append(self.requests.kinds(observations.instructions, self.device))
+        if self.requests.has_box:
+            parts.append(box_place(objects, mask))  # (B, 3)
+        found = self.lookup(torch.cat(parts, dim=1))  # (B, hidden)
+        positions = self.position_head(found)  # (B, R · 2)
+        state = torch.cat([found, positions, self.normalize(observations)], dim=1)
         encoded: Tensor = self.action_head(self.control(state))
-        return encoded.reshape(-1, *self.chunk_shape), position
+        return encoded.reshape(-1, *self.chunk_shape), positions.unflatten(1, (-1, 2))
 
-    def _named(self, observations: ObservationBatch) -> Tensor:
-        """(B, 6) which colours the instruction names."""
+    def _looks(self, observations: ObservationBatch) -> Tensor:
+        """(B, R, L) the colours and shapes that the instruction names."""
         for sentence in set(observations.instructions):
             self.vocabulary.numbers(sentence)
-        rows = [
-            [float(colour in split(sentence)) for colour in COLOURS]
-            for sentence in observations.instructions
-        ]
-        return torch.tensor(rows, device=self.device)
+        return self.requests.looks(observations.instructions, self.device)
+
+
+def n_lookup(config: SlotMlpConfig) -> int:
+    """How many numbers the lookup reads: slots, what is asked for, and the box if there is one."""
+    requests = Requests(config.env_config.task)
+    slots = N_SLOTS * slot_width(config.env_config)
+    return slots + requests.size + (3 if requests.has_box else 0)
+
+
+def slot_width(env_config: EnvConfig) -> int:
+    """How many features of an object fill its slot.
+
+    A single shape is left out: it would be constant, and disturb the slots that training never
+    fills.
+    """
+    return COLOUR.stop if len(env_config.shapes) == 1 else IS_BOX
 
 
 def mlp(n_inputs: int, hidden: Sequence[int]) -> nn.Sequential:
@@ -136,15 +168,25 @@ def mlp(n_inputs: int, hidden: Sequence[int]) -> nn.Sequential:
     return nn.Sequential(*layers)
 
 
-def named_position(objects: Tensor, mask: Tensor, named: Tensor) -> Tensor:
-    """x, y (B, 2) of the object (B, M, F) whose colour is named (B, 6), in table units."""
-    is_named = (objects[..., 2:] @ named[..., None])[..., 0] * mask  # (B, M)
-    return torch.einsum("bm,bmx->bx", is_named, objects[..., :2])
+def named_positions(objects: Tensor, mask: Tensor, looks: Tensor) -> Tensor:
+    """x, y (B, R, 2) of the objects (B, M, F) that are named (B, R, L), in table units."""
+    is_named = are_meant(objects, looks) & mask[..., None]  # (B, M, R)
+    return torch.einsum("bmr,bmx->brx", is_named.float(), objects[..., POSITION])
+
+
+def box_place(objects: Tensor, mask: Tensor) -> Tensor:
+    """(B, 3) x, y of the open box in table units, and whether there is one."""
+    is_box = (mask & (objects[..., IS_BOX] > 0.5)).float()  # (B, M)
+    place = torch.einsum("bm,bmx->bx", is_box, objects[..., POSITION])  # (B, 2)
+    return torch.cat([place, is_box.sum(dim=1, keepdim=True)], dim=1)  # (B, 3)
 
 
 def fill_slots(objects: Tensor, mask: Tensor) -> Tensor:
-    """Objects (B, M, F) in the first of six slots, in their order; empty slots 0: (B, 6 · F)."""
-    order = (~mask).long().argsort(dim=1, stable=True)[:, :N_SLOTS]  # (B, ≤ 6)
-    slots = (objects * mask[..., None]).gather(1, order[..., None].expand(-1, -1, objects.shape[2]))
-    slots = nn.functional.pad(slots, (0, 0, 0, N_SLOTS - slots.shape[1]))  # (B, 6, F)
-    return slots.flatten(1)  # (B, 6 · F)
+    """Objects (B, M, F) in the first of six slots, in their order: (B, 6, F).
+
+    Empty slots are 0, and the box is in none.
+    """
+    filled = mask & (objects[..., IS_BOX] < 0.5)  # (B, M)
+    order = (~filled).long().argsort(dim=1, stable=True)[:, :N_SLOTS]  # (B, ≤ 6)
+    slots = take_rows(objects * filled[..., None], order)  # (B, ≤ 6, F)
+    return nn.functional.pad(slots, (0, 0, 0, N_SLOTS - slots.shape[1]))  # (B, 6, F)

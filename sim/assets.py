@@ -1,4 +1,4 @@
-"""The robot's description: pybullet_data's Panda, made light enough to draw and step quickly.
+"""pybullet_data's Panda and other objects, made light enough to draw and step quickly.
 
 Much of the rendering cost is the robot's mesh, so every link is drawn with its own collision
 mesh, simplified to about a hundred faces (the stock visual meshes have 14,000 a link). Fingers
@@ -12,6 +12,7 @@ import hashlib
 import os
 import tempfile
 import xml.etree.ElementTree as ElementTree
+from collections.abc import Callable
 from pathlib import Path
 
 FACES = 120  # a link
@@ -34,7 +35,7 @@ def panda_urdf() -> Path:
     key = hashlib.sha256((source / "panda.urdf").read_bytes() + Path(__file__).read_bytes())
     folder = _cache() / f"panda-{key.hexdigest()[:12]}"
     if not folder.exists():
-        _generate(source, folder)
+        _put_in_place(folder, lambda draft: _make_panda(source, draft))
     return folder / "panda.urdf"
 
 
@@ -42,14 +43,35 @@ def _cache() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "fetchlab"
 
 
-def _generate(source: Path, folder: Path) -> None:
+def object_meshes(name: str) -> tuple[Path, Path]:
+    """pybullet_data's object of this name as it collides, and a light one to draw.
+
+    Raises FileNotFoundError if there is none.
+    """
+    import pybullet_data
+
+    source = Path(pybullet_data.getDataPath()) / "objects" / f"{name}_col.obj"
+    key = hashlib.sha256(source.read_bytes() + Path(__file__).read_bytes())
+    folder = _cache() / f"{name}-{key.hexdigest()[:12]}"
+    if not folder.exists():
+        _put_in_place(folder, lambda draft: _simplify(source, draft / source.name))
+    return source, folder / source.name
+
+
+def _make_panda(source: Path, draft: Path) -> None:
+    for file in sorted((source / "meshes" / "collision").glob("*.obj")):
+        _simplify(file, draft / "meshes" / "collision" / file.name)
+    robot = ElementTree.parse(source / "panda.urdf").getroot()
+    _lighten(robot)
+    ElementTree.ElementTree(robot).write(draft / "panda.urdf")
+
+
+def _put_in_place(folder: Path, make: Callable[[Path], None]) -> None:
+    """Make a folder whole or not at all."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent) as temporary:
-        draft = Path(temporary) / "panda"
-        _simplify_meshes(source / "meshes" / "collision", draft / "meshes" / "collision")
-        robot = ElementTree.parse(source / "panda.urdf").getroot()
-        _lighten(robot)
-        ElementTree.ElementTree(robot).write(draft / "panda.urdf")
+        draft = Path(temporary) / "draft"
+        make(draft)
         try:
             draft.rename(folder)
         except OSError:  # another process was first; the content is the same
@@ -57,16 +79,15 @@ def _generate(source: Path, folder: Path) -> None:
                 raise
 
 
-def _simplify_meshes(source: Path, destination: Path) -> None:
+def _simplify(source: Path, destination: Path) -> None:
     import trimesh
 
-    destination.mkdir(parents=True)
-    for file in sorted(source.glob("*.obj")):
-        mesh = trimesh.load_mesh(file)
-        mesh.merge_vertices(merge_norm=True, merge_tex=True)
-        if len(mesh.faces) > FACES:
-            mesh = mesh.simplify_quadric_decimation(face_count=FACES)
-        mesh.export(destination / file.name, include_normals=False)
+    mesh = trimesh.load_mesh(source)
+    mesh.merge_vertices(merge_norm=True, merge_tex=True)
+    if len(mesh.faces) > FACES:
+        mesh = mesh.simplify_quadric_decimation(face_count=FACES)
+    destination.parent.mkdir(parents=True, exist_ok=True)
+    mesh.export(destination, include_normals=False)
 
 
 def _lighten(robot: ElementTree.Element) -> None:

@@ -10,6 +10,16 @@ from numpy.typing import NDArray
 Triple = tuple[float, float, float]
 
 
+@dataclass(frozen=True)
+class View:
+    """A viewpoint in the world: eye and target [m], the direction that is up, field of view."""
+
+    eye: NDArray[np.float64]  # (3,)
+    target: NDArray[np.float64]  # (3,)
+    up: NDArray[np.float64]  # (3,)
+    fov: float  # vertical [deg]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Camera:
     """A pinhole camera with square pixels.
@@ -25,18 +35,14 @@ class Camera:
     fov: float  # vertical field of view [deg]
     on_hand: bool = False
 
-    def placed(
-        self, hand_position: NDArray[np.float64], hand_rotation: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-        """Eye, target [m] and up direction in the world, each (3,)."""
+    def view(self, hand_position: NDArray[np.float64], hand_rotation: NDArray[np.float64]) -> View:
+        """What it looks at, with the hand here: (3,) [m] and (3, 3)."""
         eye, target, up = np.array(self.eye), np.array(self.target), np.array(self.up)
-        if not self.on_hand:
-            return eye, target, up
-        return (
-            hand_position + hand_rotation @ eye,
-            hand_position + hand_rotation @ target,
-            hand_rotation @ up,
-        )
+        if self.on_hand:
+            eye = hand_position + hand_rotation @ eye
+            target = hand_position + hand_rotation @ target
+            up = hand_rotation @ up
+        return View(eye, target, up, self.fov)
 
 
 CAMERAS: dict[str, Camera] = {

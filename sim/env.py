@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
+from dataclasses import fields, replace
 from numbers import Integral
 from typing import Any, SupportsFloat
 
@@ -14,30 +15,31 @@ from numpy.typing import NDArray
 
 from fetchlab.errors import UserError, unknown
 from fetchlab.sim.actions import ACTION_BOUNDS, checked
-from fetchlab.sim.cameras import CAMERAS, STUDIO, Camera
+from fetchlab.sim.cameras import CAMERAS, STUDIO, Camera, View
 from fetchlab.sim.config import EnvConfig
 from fetchlab.sim.kinematics import joints_for
-from fetchlab.sim.observation import OBJECT_FEATURES, PROPRIOCEPTION
+from fetchlab.sim.language import normalized
+from fetchlab.sim.observation import MAX_ROWS, PROPRIOCEPTION
 from fetchlab.sim.robot import Panda, Reading
-from fetchlab.sim.scene import BLOCK_MASS, BLOCK_SIZE, COLOURS, MAX_OBJECTS, Scene, draw_scene
+from fetchlab.sim.scene import MAX_OBJECTS, Goal, Scene
 from fetchlab.sim.sentence import Sentence
+from fetchlab.sim.table import ROW, Table, object_name
 from fetchlab.sim.tasks.base import TableState
 from fetchlab.sim.tasks.registry import TASKS
-from fetchlab.sim.world import PHYSICS_HZ, Image, Picture, View, World
+from fetchlab.sim.world import PHYSICS_HZ, Image, Picture, World
 
-SETTLE_SUBSTEPS = 24
-ROW = 1 + len(OBJECT_FEATURES)  # a row of environment_state: present, then the features
+RESET_OPTIONS = ("n_objects", "instruction", "task")
 
 
 class Tabletop(gymnasium.Env[dict[str, Any], NDArray[np.float32]]):
-    """A Panda, a table with 2 to 20 blocks, an instruction.
+    """A Panda, a table with 2 to 20 objects, an instruction.
 
     Actions are absolute targets, held for one control period and clipped to the action space:
     `joint` (8,) 7 joint angles [rad] + gripper opening [m]; `ee` (4,) position [m] + opening [m].
     Observations: `pixels/<camera>` (H, W, 3) uint8, or with history > 1 (T, H, W, 3), the newest
     last; `agent_pos` (11,) proprioception,
-    `environment_state` (180,) privileged object rows, `instruction`.
-    Reward 1 on success. Success and the lifting of a wrong block terminate an episode, the task's
+    `environment_state` (378,) privileged object rows, `instruction`.
+    Reward 1 on success. Success and the lifting of a wrong object terminate an episode, the task's
     time limit truncates it; a finished episode stays as it is until `reset`.
     Each environment owns its physics client: create it in the process that uses it.
 
@@ -55,6 +57,10 @@ class Tabletop(gymnasium.Env[dict[str, Any], NDArray[np.float32]]):
         action_mode: str = "joint",
         control_hz: int = 10,
         history: int = 1,
+        shapes: Sequence[str] = ("block",),
+        languages: Sequence[str] = ("english",),
+        phrasings: str = "plain",
+        crowding: str = "apart",
         render_mode: str | None = None,
     ) -> None:
         self.config = EnvConfig(
@@ -64,6 +70,10 @@ class Tabletop(gymnasium.Env[dict[str, Any], NDArray[np.float32]]):
             action_mode=action_mode,
             control_hz=control_hz,
             history=history,
+            shapes=tuple(shapes),
+            languages=tuple(languages),
+            phrasings=phrasings,
+            crowding=crowding,
         )
         if render_mode not in (None, *self.metadata["render_modes"]):
             raise unknown("render mode", str(render_mode), self.metadata["render_modes"])
@@ -71,13 +81,13 @@ class Tabletop(gymnasium.Env[dict[str, Any], NDArray[np.float32]]):
         self.render_mode = render_mode
         self.metadata = {**self.metadata, "render_fps": control_hz}
         self._task = TASKS[task]
-        self._time_limit = round(self._task.time_limit * control_hz)
         low, high = ACTION_BOUNDS[action_mode]
         self.action_space = spaces.Box(np.array(low, np.float32), np.array(high, np.float32))
         self.observation_space = self._observation_space()
         self._world = World()
         self._robot = Panda(self._world)
-        self.scene = Scene(blocks=(), target=0)
+        self._table = Table(self._world, self._robot)
+        self.scene = Scene(objects=(), goal=Goal(task=task, target=0))
         self._frames: deque[dict[str, Image]] = deque(maxlen=history)
         self._result: tuple[dict[str, Any], float, bool, bool, dict[str, Any]] | None = None
 
@@ -88,16 +98,8 @@ class Tabletop(gymnasium.Env[dict[str, Any], NDArray[np.float32]]):
         n_objects: int | tuple[int, int] = (2, 5),
         render_mode: str | None = None,
     ) -> Tabletop:
-        return cls(
-            task=config.task,
-            n_objects=n_objects,
-            cameras=config.cameras,
-            image_size=config.image_size,
-            action_mode=config.action_mode,
-            control_hz=config.control_hz,
-            history=config.history,
-            render_mode=render_mode,
-        )
+        settings = {field.name: getattr(config, field.name) for field in fields(config)}
+        return cls(n_objects=n_objects, render_mode=render_mode, **settings)
 
     @property
     def task(self) -> str:
@@ -110,49 +112,45 @@ class Tabletop(gymnasium.Env[dict[str, Any], NDArray[np.float32]]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """A new scene. Options: `n_objects` (int or range), `instruction` (a sentence)."""
+        """A new scene. Options: `n_objects` (int or range), `instruction` (a sentence), `task` (one
+        of those that the environment's task is made of).
+        """
         super().reset(seed=seed)
         options = options or {}
         for key in options:
-            if key not in ("n_objects", "instruction"):
-                raise unknown("reset option", key, ("n_objects", "instruction"))
-        low, high = _count_range(options.get("n_objects", self._counts))
-        scene = draw_scene(self.np_random, int(self.np_random.integers(low, high + 1)))
-        if options.get("instruction") is not None:
-            target = self._task.target_named(options["instruction"], scene)
-            scene = Scene(blocks=scene.blocks, target=target)
-        self._lay(scene)
-        self._instruction = self._task.instruction(scene)
-        reading = self._robot.read()
-        state = self._state(reading)
-        self._judge = self._task.judge(scene, state)
+            if key not in RESET_OPTIONS:
+                raise unknown("reset option", key, RESET_OPTIONS)
+        self.scene, self._instruction = self._draw(**options)
+        self._table.lay(self.scene)
+        task = self._task.part(self.scene.goal.task)
+        self._time_limit = round(task.time_limit * self.config.control_hz)
+        reading, poses = self._robot.read(), self._table.poses()
+        self._judge = task.judge(self.scene, self._state(reading, poses))
         self._steps = 0
         self._result = None
         self._frames.clear()
-        return self._observation(reading, state), self._info("")
+        return self._observation(reading, poses), self._info("")
 
-    def _lay(self, scene: Scene) -> None:
-        # The last first, so that the engine hands the same slots to the new ones.
-        for index in reversed(range(len(self.scene.blocks))):
-            self._world.remove(_name(index))
-        self.scene = scene
-        self._robot.reset()
-        self._world.step(1)  # clears the engine's memory of old contacts
-        self._robot.reset()
-        half = (BLOCK_SIZE / 2,) * 3
-        for index, block in enumerate(scene.blocks):
-            self._world.add_box(
-                _name(index),
-                half,
-                BLOCK_MASS,
-                (block.x, block.y, BLOCK_SIZE / 2),
-                block.yaw,
-                (*COLOURS[block.colour], 1.0),
-                friction=1.0,
-            )
-        self._world.step(SETTLE_SUBSTEPS)
-        for index in range(len(scene.blocks)):
-            self._world.put_to_sleep(_name(index))
+    def _draw(
+        self,
+        n_objects: int | tuple[int, int] | None = None,
+        instruction: str | None = None,
+        task: str | None = None,
+    ) -> tuple[Scene, str]:
+        """A scene and what is said about it."""
+        low, high = self._counts if n_objects is None else _count_range(n_objects)
+        count = int(self.np_random.integers(low, high + 1))
+        if instruction is None:
+            scene = self._task.scene(self.np_random, self.config, count, task)
+            return scene, self._task.say(scene, self.np_random, self.config)
+        if not isinstance(instruction, str):
+            raise UserError(f"an instruction is a sentence, got {instruction!r}")
+        asked = self._task.request(instruction).task
+        if task not in (None, asked):
+            raise UserError(f"{instruction!r} asks for {asked}, but the option task says {task}")
+        scene = self._task.scene(self.np_random, self.config, count, asked)
+        goal = self._task.goal(instruction, scene)
+        return replace(scene, goal=goal), normalized(instruction)
 
     def step(
         self, action: NDArray[np.float32]
@@ -160,19 +158,18 @@ class Tabletop(gymnasium.Env[dict[str, Any], NDArray[np.float32]]):
         """One control period. Raises UserError naming the dimension that is wrong."""
         if self._result is not None:
             return self._result
-        if not self.scene.blocks:
+        if not self.scene.objects:
             raise UserError("the table is empty: call reset before the first step")
         self._drive(checked(action, self.config.action_mode))
         self._world.step(PHYSICS_HZ // self.config.control_hz)
         self._steps += 1
-        reading = self._robot.read()
-        state = self._state(reading)
-        self._judge.watch(state)
+        reading, poses = self._robot.read(), self._table.poses()
+        self._judge.watch(self._state(reading, poses))
         terminated = self._judge.success or self._judge.failed
         truncated = not terminated and self._steps >= self._time_limit
         failed = (terminated or truncated) and not self._judge.success
         info = self._info(self._judge.failure_reason() if failed else "")
-        observation = self._observation(reading, state)
+        observation = self._observation(reading, poses)
         result = observation, float(self._judge.success), terminated, truncated, info
         if terminated or truncated:
             self._result = result
@@ -183,20 +180,20 @@ class Tabletop(gymnasium.Env[dict[str, Any], NDArray[np.float32]]):
         joints = joints_for(np.array(arm)) if self.config.action_mode == "ee" else np.array(arm)
         self._robot.drive(joints, opening)
 
-    def _state(self, reading: Reading) -> TableState:
-        names = [_name(index) for index in range(len(self.scene.blocks))]
+    def _state(self, reading: Reading, poses: NDArray[np.float64]) -> TableState:
         return TableState(
-            positions=np.array([self._world.position(name) for name in names]),
+            positions=poses[: len(self.scene.objects), :3],
             tool=reading.tool,
-            holds=lambda index: self._robot.holds(names[index]),
+            opening=reading.gripper_opening,
+            holds=lambda row: self._robot.holds(object_name(row)),
         )
 
     # What leaves the environment ----------------------------------------------------------
 
-    def _observation(self, reading: Reading, state: TableState) -> dict[str, Any]:
+    def _observation(self, reading: Reading, poses: NDArray[np.float64]) -> dict[str, Any]:
         observation: dict[str, Any] = {
             "agent_pos": reading.proprioception(),
-            "environment_state": self._object_rows(state).reshape(-1),
+            "environment_state": self._table.rows(poses).reshape(-1),
             "instruction": self._instruction,
         }
         if self.config.cameras:
@@ -207,7 +204,7 @@ class Tabletop(gymnasium.Env[dict[str, Any], NDArray[np.float32]]):
         """What each camera sees: (H, W, 3), or (T, H, W, 3) with history."""
         size = self.config.image_size
         frame = {
-            camera: self._world.image(_view(CAMERAS[camera], reading), size, size)
+            camera: self._world.image(self._view(CAMERAS[camera], reading), size, size)
             for camera in self.config.cameras
         }
         if self.config.history == 1:
@@ -216,14 +213,6 @@ class Tabletop(gymnasium.Env[dict[str, Any], NDArray[np.float32]]):
         while len(self._frames) < self.config.history:  # nothing happened before the start
             self._frames.append(frame)
         return {camera: np.stack([past[camera] for past in self._frames]) for camera in frame}
-
-    def _object_rows(self, state: TableState) -> NDArray[np.float32]:
-        rows = np.zeros((MAX_OBJECTS, ROW), np.float32)  # (M, 1 + F)
-        for index, block in enumerate(self.scene.blocks):
-            rows[index, 0] = 1.0
-            rows[index, 1:3] = state.positions[index, :2]
-            rows[index, 3 + list(COLOURS).index(block.colour)] = 1.0
-        return rows
 
     def _info(self, failure_reason: str) -> dict[str, Any]:
         return {
@@ -236,13 +225,17 @@ class Tabletop(gymnasium.Env[dict[str, Any], NDArray[np.float32]]):
         """Colours, depth [m] and segmentation (body names) of a registered camera, at any size."""
         if camera not in CAMERAS:
             raise unknown("camera", camera, CAMERAS)
-        return self._world.picture(_view(CAMERAS[camera], self._robot.read()), size, size)
+        return self._world.picture(self._view(CAMERAS[camera]), size, size)
 
     def render(self) -> Image | None:
         """A larger view of the table (480, 640, 3), with shadows."""
         if self.render_mode is None:
             return None
-        return self._world.image(_view(STUDIO, self._robot.read()), 640, 480, shadow=True)
+        return self._world.image(self._view(STUDIO), 640, 480, shadow=True)
+
+    def _view(self, camera: Camera, reading: Reading | None = None) -> View:
+        reading = reading or self._robot.read()
+        return camera.view(reading.hand_position, reading.hand_rotation)
 
     def close(self) -> None:
         self._world.close()
@@ -253,20 +246,12 @@ class Tabletop(gymnasium.Env[dict[str, Any], NDArray[np.float32]]):
         image = spaces.Box(0, 255, (*frames, size, size, 3), np.uint8)
         parts: dict[str, spaces.Space[Any]] = {
             "agent_pos": spaces.Box(-4.0, 4.0, (len(PROPRIOCEPTION),), np.float32),
-            "environment_state": spaces.Box(-10.0, 10.0, (MAX_OBJECTS * ROW,), np.float32),
-            "instruction": Sentence(self._task.sentences()),
+            "environment_state": spaces.Box(-10.0, 10.0, (MAX_ROWS * ROW,), np.float32),
+            "instruction": Sentence(tuple(self._task.every_form())),
         }
         if self.config.cameras:
             parts["pixels"] = spaces.Dict({camera: image for camera in self.config.cameras})
         return spaces.Dict(parts)
-
-
-def _view(camera: Camera, reading: Reading) -> View:
-    return View(*camera.placed(reading.hand_position, reading.hand_rotation), camera.fov)
-
-
-def _name(index: int) -> str:
-    return f"object_{index}"
 
 
 def _count_range(n_objects: object) -> tuple[int, int]:

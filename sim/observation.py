@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fetchlab.sim.scene import COLOURS, MAX_OBJECTS
+from fetchlab.sim.shapes import SHAPES
 
 PROPRIOCEPTION = (
     *(f"joint_{i} [rad]" for i in range(1, 8)),
@@ -18,7 +19,23 @@ PROPRIOCEPTION = (
     "end_effector_y [m]",
     "end_effector_z [m]",
 )
-OBJECT_FEATURES = ("x [m]", "y [m]", *(f"is_{colour}" for colour in COLOURS))
+OBJECT_FEATURES = (
+    "x [m]",
+    "y [m]",
+    *(f"is_{colour}" for colour in COLOURS),
+    *(f"is_{shape}" for shape in SHAPES),
+    "is_box",
+    "z [m]",  # of the body's origin
+    "cos_yaw",
+    "sin_yaw",
+)
+POSITION = slice(0, 2)
+COLOUR = slice(POSITION.stop, POSITION.stop + len(COLOURS))
+SHAPE = slice(COLOUR.stop, COLOUR.stop + len(SHAPES))
+LOOK = slice(COLOUR.start, SHAPE.stop)
+IS_BOX, HEIGHT = SHAPE.stop, SHAPE.stop + 1
+POLICY_FEATURES = slice(0, IS_BOX + 1)  # height and yaw are for the scripted expert alone
+MAX_ROWS = MAX_OBJECTS + 1  # M: the objects, and the open box after them if there is one
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,7 +103,7 @@ class ObservationBatch:
     def from_gym(cls, observations: Mapping[str, Any]) -> ObservationBatch:
         """From a vector environment's dictionary, whose arrays already have the leading B."""
         state = np.asarray(observations["environment_state"], dtype=np.float32)
-        state = state.reshape(len(state), MAX_OBJECTS, 1 + len(OBJECT_FEATURES))
+        state = state.reshape(len(state), MAX_ROWS, 1 + len(OBJECT_FEATURES))
         cameras = observations.get("pixels", {}).values()
         pixels = [as_frames(np.asarray(image)) for image in cameras]  # C of (B, T, H, W, 3)
         empty = np.zeros((len(state), 0, 1, 1, 3), np.uint8)

@@ -1,13 +1,9 @@
-"""What can lie on the table: colours, sizes, and how a scene is drawn from a generator."""
+"""A scene as a value: what lies where on the table, and what is to be done with it."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-
-import numpy as np
-from numpy.typing import NDArray
-
-from fetchlab.errors import UserError
 
 COLOURS: dict[str, tuple[float, float, float]] = {  # RGB, 0–1
     "red": (0.80, 0.06, 0.10),
@@ -18,63 +14,74 @@ COLOURS: dict[str, tuple[float, float, float]] = {  # RGB, 0–1
     "orange": (1.00, 0.50, 0.02),
 }
 MAX_OBJECTS = 20
-BLOCK_SIZE = 0.04  # edge of a block [m]
-BLOCK_MASS = 0.05  # kg
-MAX_YAW = 0.35  # blocks lie turned by up to this much [rad]
-# Blocks lie in this part of the table, all of it in easy reach [m].
+# Objects lie in this part of the table, all of it in easy reach [m].
 AREA_X, AREA_Y = (0.30, 0.70), (-0.26, 0.26)
-LOWER, UPPER = np.array([AREA_X, AREA_Y]).T
-# Two blocks are apart along x or along y by at least this much [m]: the fingers open along y.
-GAP_X, GAP_Y = 0.066, 0.094
+# The sides of an object in x, y as the front camera sees them. It faces the robot across the
+# table: its left is the robot's right, -y, and what lies in front is further from the robot.
+DIRECTIONS = {
+    "left": (0.0, -1.0),
+    "right": (0.0, 1.0),
+    "front": (1.0, 0.0),
+    "behind": (-1.0, 0.0),
+}
+BESIDE = 0.10  # from the middle of an object to the place beside it [m]
+NEAREST, FARTHEST = 0.05, 0.17  # what still counts as beside it [m]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Block:
-    """One block: its colour and where it lies (m, m, rad)."""
+class SceneObject:
+    """One object: what it looks like and where it lies (m, m, rad)."""
 
     colour: str
     x: float
     y: float
     yaw: float
+    shape: str = "block"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Goal:
+    """What a sentence asks for, in terms of the scene's objects."""
+
+    task: str
+    target: int
+    """row of the object to act on"""
+    other: int | None = None
+    """row of the object that it is put beside"""
+    relation: str | None = None
+    """on which side of it: a name of DIRECTIONS"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Scene:
-    """The blocks on the table, in an order that means nothing, and the one to act on."""
+    """The objects on the table, in an order that means nothing, and what to do with them."""
 
-    blocks: tuple[Block, ...]
-    target: int
+    objects: tuple[SceneObject, ...]
+    goal: Goal
+    box: tuple[float, float] | None = None
+    """centre of the open box, if there is one [m]"""
 
-
-def draw_scene(generator: np.random.Generator, n_objects: int) -> Scene:
-    """Blocks without overlap in random order; the target's colour is unique in the scene.
-
-    Up to six blocks all differ in colour; with more, distractors repeat colours.
-    Raises UserError when `n_objects` is not 2 to 20.
-    """
-    if not 2 <= n_objects <= MAX_OBJECTS:
-        raise UserError(f"a scene holds 2 to {MAX_OBJECTS} objects, got {n_objects}")
-    shuffled = generator.permutation(list(COLOURS)).tolist()
-    target_colour, others = shuffled[0], shuffled[1:]
-    repeats = generator.choice(others, size=max(0, n_objects - len(COLOURS))).tolist()
-    colours = [target_colour, *others[: n_objects - 1], *repeats]
-    order = generator.permutation(n_objects)
-    places = _draw_places(generator, n_objects)
-    yaws = generator.uniform(-MAX_YAW, MAX_YAW, size=n_objects)
-    blocks = tuple(
-        Block(colour=colours[i], x=float(x), y=float(y), yaw=float(yaw))
-        for i, (x, y), yaw in zip(order, places, yaws, strict=True)
-    )
-    return Scene(blocks=blocks, target=int(np.flatnonzero(order == 0)[0]))
+    @property
+    def target(self) -> int:
+        return self.goal.target
 
 
-def _draw_places(generator: np.random.Generator, n_objects: int) -> NDArray[np.float64]:
-    # Rejection sampling, starting over when a draw has painted itself into a corner.
-    while True:
-        places = np.empty((0, 2))
-        for candidate in generator.uniform(LOWER, UPPER, size=(400, 2)):
-            apart = np.abs(places - candidate) >= (GAP_X, GAP_Y)
-            if apart.any(axis=1).all():
-                places = np.vstack([places, candidate])
-            if len(places) == n_objects:
-                return places
+def place_beside(place: Sequence[float], relation: str) -> tuple[float, float]:
+    """Where an object should stand that is put on this side of the one at x, y [m]."""
+    along_x, along_y = DIRECTIONS[relation]
+    return place[0] + BESIDE * along_x, place[1] + BESIDE * along_y
+
+
+def is_beside(way: Sequence[float], relation: str) -> bool:
+    """Whether the way x, y [m] from one object to another leads to this side, and not too far."""
+    (x, y), (along_x, along_y) = way, DIRECTIONS[relation]
+    along, across = x * along_x + y * along_y, x * along_y - y * along_x
+    return NEAREST < along < FARTHEST and abs(across) < along / 2
+
+
+def is_reached(objects: Sequence[SceneObject], goal: Goal) -> bool:
+    """Whether the objects lie as the goal wants it; never so if it wants something lifted."""
+    if goal.other is None or goal.relation is None:
+        return False
+    target, other = objects[goal.target], objects[goal.other]
+    return is_beside((target.x - other.x, target.y - other.y), goal.relation)

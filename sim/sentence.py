@@ -15,7 +15,7 @@ from gymnasium.vector.utils import read_from_shared_memory
 
 
 class Sentence(Text):
-    """Any of the given sentences, or others in lower-case letters."""
+    """Any of the given sentences, or others no longer, in lower-case or in their letters."""
 
     def __init__(self, sentences: Sequence[str]) -> None:
         charset = {*string.ascii_lowercase, " ", *"".join(sentences)}

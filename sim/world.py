@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,8 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from fetchlab.sim.cameras import View
+from fetchlab.sim.geometry import Box, Geometry, Plates, Solid, Surface
 from fetchlab.sim.quiet import silenced_stderr
 
 with silenced_stderr():  # PyBullet announces its build time when it is imported
@@ -26,16 +29,6 @@ NEAR, FAR = 0.02, 4.0  # what cameras see lies between these distances [m]
 
 Vector = Sequence[float] | NDArray[np.floating]
 Image = NDArray[np.uint8]
-
-
-@dataclass(frozen=True)
-class View:
-    """A viewpoint: eye and target [m], the direction that is up, vertical field of view [deg]."""
-
-    eye: Vector
-    target: Vector
-    up: Vector
-    fov: float
 
 
 def has_fast_images() -> bool:
@@ -60,7 +53,7 @@ class World:
         self._client = pybullet.connect(pybullet.DIRECT)
         self._bodies: dict[str, int] = {}
         self._links: dict[tuple[str, str], int] = {}
-        self._shapes: dict[tuple[float, ...], tuple[int, int]] = {}  # collision, visual
+        self._solids: dict[tuple[Geometry, tuple[float, ...]], tuple[int, int]] = {}
         # The default broad phase tidies up a little at every step, from where it left off, so that
         # old episodes change the order in which new contacts are solved, and with it the last bit.
         pybullet.resetSimulation(pybullet.RESET_USE_SIMPLE_BROADPHASE, physicsClientId=self._client)
@@ -72,10 +65,8 @@ class World:
             physicsClientId=self._client,
         )
         pybullet.setGravity(0, 0, -9.81, physicsClientId=self._client)
-        half = TABLE_SIZE / 2
-        self.add_box(
-            "table", (half, half, 0.02), 0, (*TABLE_CENTRE, -0.02), 0, TABLE_RGBA, friction=0.8
-        )
+        half, centre = TABLE_SIZE / 2, (*TABLE_CENTRE, -0.02)
+        self.add_body("table", Box((half, half, 0.02)), Surface(0.8), 0, centre, 0, TABLE_RGBA)
 
     def close(self) -> None:
         if self._client >= 0:
@@ -97,18 +88,18 @@ class World:
             self._links[name, info[1].decode()] = index
             self._links[name, info[12].decode()] = index
 
-    def add_box(
+    def add_body(
         self,
         name: str,
-        half_extents: Vector,
+        geometry: Geometry,
+        surface: Surface,
         mass: float,
         position: Vector,
         yaw: float,
         rgba: Vector,
-        friction: float,
     ) -> None:
-        """A box [m, kg, rad]; mass 0 makes it immovable."""
-        collision, visual = self._box_shapes(half_extents, rgba)
+        """A solid [m, kg, rad]; mass 0 makes it immovable."""
+        collision, visual = self._solid(geometry, tuple(rgba))
         self._bodies[name] = body = pybullet.createMultiBody(
             baseMass=mass,
             baseCollisionShapeIndex=collision,
@@ -118,22 +109,51 @@ class World:
             baseOrientation=(0, 0, np.sin(yaw / 2), np.cos(yaw / 2)),
             physicsClientId=self._client,
         )
-        pybullet.changeDynamics(body, -1, lateralFriction=friction, physicsClientId=self._client)
+        pybullet.changeDynamics(
+            body,
+            -1,
+            lateralFriction=surface.friction,
+            spinningFriction=surface.spinning,
+            rollingFriction=surface.rolling,
+            angularDamping=surface.angular_damping,
+            physicsClientId=self._client,
+        )
 
-    def _box_shapes(self, half_extents: Vector, rgba: Vector) -> tuple[int, int]:
+    def _solid(self, geometry: Geometry, rgba: tuple[float, ...]) -> tuple[int, int]:
         # Shapes outlive their bodies in Bullet: made once and shared, or every episode would leak.
-        key = (*half_extents, *rgba)
-        if key not in self._shapes:
-            box = {
-                "shapeType": pybullet.GEOM_BOX,
-                "halfExtents": half_extents,
-                "physicsClientId": self._client,
-            }
-            self._shapes[key] = (
-                pybullet.createCollisionShape(**box),
-                pybullet.createVisualShape(rgbaColor=rgba, specularColor=(0, 0, 0), **box),
+        key = geometry, rgba
+        if key not in self._solids:
+            self._solids[key] = (
+                self._plates(geometry, rgba)
+                if isinstance(geometry, Plates)
+                else self._single(geometry, rgba)
             )
-        return self._shapes[key]
+        return self._solids[key]
+
+    def _single(self, solid: Solid, rgba: tuple[float, ...]) -> tuple[int, int]:
+        collision, visual = solid.words()
+        kind = {"shapeType": getattr(pybullet, solid.kind), "physicsClientId": self._client}
+        paint = {"rgbaColor": rgba, "specularColor": (0, 0, 0)}
+        return (
+            pybullet.createCollisionShape(**kind, **collision),
+            pybullet.createVisualShape(**kind, **visual, **paint),
+        )
+
+    def _plates(self, geometry: Plates, rgba: tuple[float, ...]) -> tuple[int, int]:
+        # Lists: the engine crashes on tuples here.
+        halves = [list(half) for half, _ in geometry.plates]
+        centres = [list(centre) for _, centre in geometry.plates]
+        boxes = {
+            "shapeTypes": [pybullet.GEOM_BOX] * len(halves),
+            "halfExtents": halves,
+            "physicsClientId": self._client,
+        }
+        return (
+            pybullet.createCollisionShapeArray(**boxes, collisionFramePositions=centres),
+            pybullet.createVisualShapeArray(
+                **boxes, visualFramePositions=centres, rgbaColors=[rgba] * len(halves)
+            ),
+        )
 
     def remove(self, name: str) -> None:
         pybullet.removeBody(self._bodies.pop(name), physicsClientId=self._client)
@@ -148,12 +168,12 @@ class World:
             physicsClientId=self._client,
         )
 
-    def position(self, name: str) -> NDArray[np.float64]:
-        """(3,) centre of the body [m]."""
-        position, _ = pybullet.getBasePositionAndOrientation(
+    def pose(self, name: str) -> tuple[Vector, float]:
+        """Origin x, y, z [m] of the body, and its yaw [rad]: where its own x axis points."""
+        position, (x, y, z, w) = pybullet.getBasePositionAndOrientation(
             self._bodies[name], physicsClientId=self._client
         )
-        return np.array(position)
+        return position, math.atan2(2 * (w * z + x * y), 1 - 2 * (y * y + z * z))
 
     def touching(self, name: str, other: str, other_link: str) -> bool:
         return bool(

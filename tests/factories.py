@@ -10,8 +10,16 @@ from fetchlab.policy.act import ActConfig, ActPolicy
 from fetchlab.policy.base import Statistics, TrainingBatch
 from fetchlab.policy.slot_mlp import SlotMlpConfig, SlotMlpPolicy
 from fetchlab.sim.config import EnvConfig
-from fetchlab.sim.observation import OBJECT_FEATURES, PROPRIOCEPTION, ObservationBatch
-from fetchlab.sim.scene import COLOURS, MAX_OBJECTS
+from fetchlab.sim.observation import (
+    COLOUR,
+    HEIGHT,
+    MAX_ROWS,
+    OBJECT_FEATURES,
+    PROPRIOCEPTION,
+    SHAPE,
+    ObservationBatch,
+)
+from fetchlab.sim.scene import COLOURS
 
 SENTENCES = tuple(f"fetch the {colour} block" for colour in COLOURS)
 PHRASES = tuple(f"{colour} block" for colour in COLOURS)
@@ -27,13 +35,14 @@ def make_observations(
 ) -> ObservationBatch:
     """Random images and readings; scenes of different colours, the named one present."""
     generator = np.random.default_rng(seed)
-    objects = np.zeros((batch, MAX_OBJECTS, len(OBJECT_FEATURES)), np.float32)
+    objects = np.zeros((batch, MAX_ROWS, len(OBJECT_FEATURES)), np.float32)
     colours = np.stack([generator.permutation(len(COLOURS)) for _ in range(batch)])
     for row in range(batch):
         for i in range(n_objects):
             objects[row, i, :2] = generator.uniform((0.3, -0.26), (0.7, 0.26))
-            objects[row, i, 2 + colours[row, i % len(COLOURS)]] = 1
-    mask = np.tile(np.arange(MAX_OBJECTS) < n_objects, (batch, 1))
+            objects[row, i, [COLOUR.start + colours[row, i % len(COLOURS)], SHAPE.start]] = 1
+            objects[row, i, HEIGHT] = 0.02  # a block on the table
+    mask = np.tile(np.arange(MAX_ROWS) < n_objects, (batch, 1))
     shape = (batch, cameras, image_size, image_size, 3)
     return ObservationBatch(
         images=generator.integers(0, 256, shape, dtype=np.uint8),

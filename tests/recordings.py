@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from fetchlab.sim.config import EnvConfig
-from fetchlab.sim.observation import OBJECT_FEATURES, PROPRIOCEPTION
-from fetchlab.sim.scene import COLOURS, MAX_OBJECTS
+from fetchlab.sim.observation import COLOUR, MAX_ROWS, OBJECT_FEATURES, PROPRIOCEPTION, SHAPE
+from fetchlab.sim.scene import COLOURS
 from fetchlab.train.writer import AboutEpisode, DatasetWriter, Episode, episode_table
 
 SMALL = EnvConfig(image_size=16)
@@ -21,10 +21,11 @@ def make_episode(
     """Random everything; the first object is the named one."""
     generator = np.random.default_rng(index)
     colours = generator.permutation(len(COLOURS))[:n_objects]
-    rows = np.zeros((MAX_OBJECTS, 1 + len(OBJECT_FEATURES)), np.float32)
+    rows = np.zeros((MAX_ROWS, 1 + len(OBJECT_FEATURES)), np.float32)
     rows[:n_objects, 0] = 1
     rows[:n_objects, 1:3] = generator.uniform((0.3, -0.25), (0.7, 0.25), (n_objects, 2))
-    rows[range(n_objects), 3 + colours] = 1
+    rows[range(n_objects), 1 + COLOUR.start + colours] = 1
+    rows[:n_objects, 1 + SHAPE.start] = 1
     actions = generator.normal(0, 0.3, (length, env.action_dim)).astype(np.float32)
     shape = (length, env.image_size, env.image_size, 3)
     readings = generator.normal(0, 0.3, (length, len(PROPRIOCEPTION)))

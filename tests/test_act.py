@@ -12,8 +12,15 @@ from hypothesis import strategies as st
 from tests.factories import PHRASES, make_act, make_batch, make_observations
 
 from fetchlab.errors import UserError
-from fetchlab.policy.position_queries import PositionQueries, named_colour
-from fetchlab.sim.scene import COLOURS
+from fetchlab.policy.position_queries import PositionQueries
+from fetchlab.policy.references import look
+from fetchlab.sim.arrangement import draw_looks
+from fetchlab.sim.config import EnvConfig
+from fetchlab.sim.language import Reference, read_phrase
+from fetchlab.sim.observation import COLOUR, HEIGHT, LOOK
+from fetchlab.sim.scene import SceneObject
+from fetchlab.sim.shapes import SHAPES
+from fetchlab.sim.tasks.registry import TASKS
 
 MESSAGES = [
     ({"n_heads": 5}, "d_model 16 cannot be shared evenly by n_heads 5"),
@@ -23,7 +30,7 @@ MESSAGES = [
     ({"dropout": 1.0}, "dropout must be 0 to 1"),
     ({"n_action_steps": 9}, "n_action_steps must be 1 to chunk_size 8, got 9"),
     ({"phrases": ()}, "position queries need phrases"),
-    ({"phrases": ("red or blue block",)}, "exactly one of the colours"),
+    ({"phrases": ("red or blue block",)}, "names no kind of object"),
     ({"sentences": ()}, "sentences of its task"),
     ({"gripper_weight": -1.0}, "gripper_weight must not be negative"),
 ]
@@ -131,12 +138,13 @@ def test_a_policy_without_eyes_or_position_queries_says_so() -> None:
 def test_position_targets_are_the_colours_that_mean_one_object() -> None:
     observations = make_observations(1, n_objects=4)
     objects = observations.objects.copy()
-    objects[0, 1, 2:] = objects[0, 0, 2:]  # two objects of one colour: no answer is right
+    objects[0, 1, COLOUR] = objects[0, 0, COLOUR]  # two objects of one colour: no answer is right
     queries = PositionQueries(PHRASES, d_model=8)
     target, known = queries.targets(replace(observations, objects=objects), torch.device("cpu"))
-    colours = objects[0, :4, 2:].argmax(axis=1)
+    colours = objects[0, :4, COLOUR].argmax(axis=1)
     assert known[0].nonzero().flatten().tolist() == sorted({*colours[2:].tolist()})
-    np.testing.assert_allclose(target[0, colours[2]], objects[0, 2, :2], atol=1e-6)
+    here = objects[0, 2, [0, 1, HEIGHT]]
+    np.testing.assert_allclose(target[0, colours[2]], here, atol=1e-6)
 
 
 def test_positions_are_learned_from_the_questions_alone() -> None:
@@ -150,15 +158,30 @@ def test_positions_are_learned_from_the_questions_alone() -> None:
         optimizer.step()
     observations = make_observations(16, n_objects=6, seed=999)
     found = policy.positions(observations)
-    colours = observations.objects[:, :6, 2:].argmax(axis=2)  # (B, 6)
+    colours = observations.objects[:, :6, COLOUR].argmax(axis=2)  # (B, 6)
     for row in range(16):
         true = np.empty((6, 2))
         true[colours[row]] = observations.objects[row, :6, :2]
         assert np.abs(found[row] - true).mean() < 0.06
 
 
-def test_every_colour_has_its_phrase() -> None:
-    assert [named_colour(phrase) for phrase in PHRASES] == list(range(len(COLOURS)))
+def test_every_phrase_asks_for_what_it_names() -> None:
+    generator, languages = np.random.default_rng(0), ("english", "chinese")
+    phrases = TASKS["fetch"].phrases(EnvConfig(shapes=tuple(SHAPES), languages=languages))
+    questions = PositionQueries(phrases, d_model=4)
+    looks = draw_looks(generator, 12, tuple(SHAPES))
+    things = [SceneObject(colour=c, shape=s, x=0, y=0, yaw=0) for c, s in looks]
+    observations = make_observations(1, n_objects=12)
+    observations.objects[0, :12, LOOK] = [
+        look(Reference(colour=thing.colour, shape=thing.shape)) for thing in things
+    ]
+    positions, known = questions.targets(observations, torch.device("cpu"))
+    for j, phrase in enumerate(phrases):
+        rows = read_phrase(phrase).rows(things)
+        assert known[0, j] == (len(rows) == 1)
+        if len(rows) == 1:
+            here = observations.objects[0, rows[0], [0, 1, HEIGHT]]
+            np.testing.assert_array_equal(positions[0, j], here)
 
 
 def test_style_is_drawn_in_training_and_its_mean_when_acting() -> None:

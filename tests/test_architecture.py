@@ -13,14 +13,22 @@ FOLDERS = ("sim", "tokenizers", "policy", "train", "eval")
 # What each folder may know of fetchlab; a folder always knows itself and fetchlab.errors.
 MAY_IMPORT = {
     "sim": (),
-    "tokenizers": ("fetchlab.sim.observation", "fetchlab.sim.scene", "fetchlab.sim.tasks"),
+    "tokenizers": (
+        "fetchlab.sim.language",
+        "fetchlab.sim.observation",
+        "fetchlab.sim.scene",
+        "fetchlab.sim.tasks",
+    ),
     "policy": (
         "fetchlab.tokenizers",
         "fetchlab.sim.cameras",
         "fetchlab.sim.config",
+        "fetchlab.sim.footprint",
         "fetchlab.sim.kinematics",
+        "fetchlab.sim.language",
         "fetchlab.sim.observation",
         "fetchlab.sim.scene",
+        "fetchlab.sim.shapes",
         "fetchlab.sim.tasks",
     ),
     "train": ("fetchlab.sim", "fetchlab.tokenizers", "fetchlab.policy"),

@@ -20,8 +20,7 @@ from rich.console import Console
 from fetchlab.errors import UserError
 from fetchlab.policy.expert import Noise
 from fetchlab.sim.config import EnvConfig
-from fetchlab.sim.observation import Observation
-from fetchlab.sim.scene import MAX_OBJECTS
+from fetchlab.sim.observation import MAX_ROWS, OBJECT_FEATURES, Observation
 from fetchlab.train.collection import Yield, collect
 from fetchlab.train.commands import counting, yield_table
 from fetchlab.train.dataset import Demonstrations
@@ -81,7 +80,7 @@ class FakeEnvironment:
     def _moment(self) -> Mapping[str, Any]:
         return {
             "agent_pos": np.full(11, self.steps, np.float32),
-            "environment_state": np.zeros(MAX_OBJECTS * 9, np.float32),
+            "environment_state": np.zeros(MAX_ROWS * (1 + len(OBJECT_FEATURES)), np.float32),
             "instruction": "fetch the red block",
         }
 

@@ -18,6 +18,7 @@ from tests.recordings import SMALL, write_dataset
 
 from fetchlab.errors import UserError
 from fetchlab.sim.config import EnvConfig
+from fetchlab.sim.observation import MAX_ROWS
 from fetchlab.train import lerobot
 from fetchlab.train.dataset import Demonstrations, statistics_of
 from fetchlab.train.feature_statistics import column_array
@@ -56,7 +57,7 @@ def test_what_was_recorded_is_loaded(
         np.testing.assert_array_equal(
             demonstrations.executed_actions[start:end], episode.executed_actions
         )
-        rows = episode.environment_state.reshape(len(episode), 20, 9)
+        rows = episode.environment_state.reshape(len(episode), MAX_ROWS, -1)
         np.testing.assert_array_equal(demonstrations.objects[start:end], rows[:, :, 1:])
         np.testing.assert_array_equal(demonstrations.objects_mask[start:end], rows[:, :, 0] > 0)
         said = demonstrations.observations(np.arange(start, end)).instructions

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +20,20 @@ from fetchlab.policy.expert import Expert, Noise
 from fetchlab.sim.config import EnvConfig
 from fetchlab.sim.env import Tabletop
 from fetchlab.sim.kinematics import joints_for
-from fetchlab.sim.observation import Observation, ObservationBatch
+from fetchlab.sim.language import LANGUAGES
+from fetchlab.sim.observation import MAX_ROWS, Observation, ObservationBatch
 from fetchlab.sim.robot import HOME
-from fetchlab.sim.scene import BLOCK_SIZE
+from fetchlab.sim.shapes import BLOCK_SIZE, SHAPES
 
 SMALL = EnvConfig(cameras=("front", "wrist"), image_size=32)
+MIXED = replace(
+    SMALL,
+    task="mixed",
+    shapes=tuple(SHAPES),
+    languages=tuple(LANGUAGES),
+    phrasings="training",
+    crowding="touching",
+)
 
 
 def play(env: Tabletop, seed: int, n_objects: int) -> str:
@@ -53,9 +63,11 @@ def test_gymnasium_finds_nothing_wrong(action_mode: str) -> None:
     env.close()
 
 
+@pytest.mark.parametrize("task", ["fetch", "mixed"])
 @pytest.mark.parametrize("mode", ["sync", "async"])
-def test_vector_environments_tell_each_scene_apart(mode: str) -> None:
-    settings: dict[str, Any] = {"cameras": ("front",), "image_size": 16}
+def test_vector_environments_tell_each_scene_apart(mode: str, task: str) -> None:
+    settings: dict[str, Any] = {"cameras": ("front",), "image_size": 16, "task": task}
+    settings |= {"languages": ("english", "chinese"), "phrasings": "held_out"}
     worlds: Any = gymnasium.make_vec(
         "fetchlab/Tabletop-v0", num_envs=2, vectorization_mode=mode, **settings
     )
@@ -71,10 +83,11 @@ def test_vector_environments_tell_each_scene_apart(mode: str) -> None:
     worlds.close()
 
 
-def test_same_seed_same_episode_after_any_history() -> None:
+@pytest.mark.parametrize("config", [SMALL, MIXED], ids=["fetch", "mixed"])
+def test_same_seed_same_episode_after_any_history(config: EnvConfig) -> None:
     cases = [(7, 2), (8, 6), (9, 20)]
-    fresh = [play(Tabletop.from_config(SMALL), seed, count) for seed, count in cases]
-    env = Tabletop.from_config(SMALL)
+    fresh = [play(Tabletop.from_config(config), seed, count) for seed, count in cases]
+    env = Tabletop.from_config(config)
     chance = np.random.default_rng(0)
     for _ in range(100):
         count = int(chance.integers(2, 21))
@@ -85,17 +98,18 @@ def test_same_seed_same_episode_after_any_history() -> None:
     assert len(set(fresh)) == len(fresh)
 
 
-def test_same_seed_same_episode_in_another_process() -> None:
+@pytest.mark.parametrize("config", [SMALL, MIXED], ids=["fetch", "mixed"])
+def test_same_seed_same_episode_in_another_process(config: EnvConfig) -> None:
     import multiprocessing
     from concurrent.futures import ProcessPoolExecutor
 
-    here = play(Tabletop.from_config(SMALL), 11, 5)
+    here = play(Tabletop.from_config(config), 11, 5)
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
-        assert pool.submit(_play_elsewhere, 11, 5).result() == here
+        assert pool.submit(_play_elsewhere, config, 11, 5).result() == here
 
 
-def _play_elsewhere(seed: int, n_objects: int) -> str:
-    return play(Tabletop.from_config(SMALL), seed, n_objects)
+def _play_elsewhere(config: EnvConfig, seed: int, n_objects: int) -> str:
+    return play(Tabletop.from_config(config), seed, n_objects)
 
 
 def test_blocks_rest_apart_and_nothing_is_solved_at_reset() -> None:
@@ -103,9 +117,9 @@ def test_blocks_rest_apart_and_nothing_is_solved_at_reset() -> None:
     for seed in range(10):
         moment, info = env.reset(seed=seed, options={"n_objects": 20})
         assert not info["is_success"]
-        before = moment["environment_state"].reshape(20, -1)
+        before = moment["environment_state"].reshape(MAX_ROWS, -1)[:20]
         after, *_ = env.step(_stay())
-        assert np.abs(after["environment_state"].reshape(20, -1) - before).max() < 1e-4
+        assert np.abs(after["environment_state"] - moment["environment_state"]).max() < 1e-4
         gaps = np.linalg.norm(before[:, None, 1:3] - before[None, :, 1:3], axis=-1)
         assert gaps[np.triu_indices(20, 1)].min() > BLOCK_SIZE * 2**0.5
 
@@ -114,8 +128,8 @@ def test_the_instruction_can_be_chosen() -> None:
     env = Tabletop(n_objects=6, cameras=())
     moment, info = env.reset(seed=0, options={"instruction": "fetch the purple block"})
     assert moment["instruction"] == env.task_description == "fetch the purple block"
-    assert env.scene.blocks[info["target"]].colour == "purple"
-    with pytest.raises(UserError, match=r"names no single object .* fetch the red block"):
+    assert env.scene.objects[info["target"]].colour == "purple"
+    with pytest.raises(UserError, match=r"names no single object .* 'fetch the red block'"):
         env.reset(seed=0, options={"instruction": "fetch the pink block"})
 
 
@@ -148,7 +162,7 @@ def test_a_step_needs_a_scene_and_counts_may_be_numpy_integers() -> None:
     with pytest.raises(UserError, match="call reset"):
         env.step(_stay())
     env.reset(seed=0)
-    assert len(env.scene.blocks) == 3
+    assert len(env.scene.objects) == 3
 
 
 @pytest.mark.parametrize(
@@ -158,6 +172,12 @@ def test_a_step_needs_a_scene_and_counts_may_be_numpy_integers() -> None:
         ({"cameras": ("fromt",)}, "unknown camera 'fromt': did you mean front"),
         ({"cameras": ("front", "front")}, "twice"),
         ({"action_mode": "torque"}, "unknown action mode"),
+        ({"shapes": ("blok",)}, "unknown shape 'blok': did you mean block"),
+        ({"shapes": ()}, "shapes name none: known are block, brick"),
+        ({"shapes": ("mug", "mug")}, "shapes name one twice: mug, mug"),
+        ({"languages": ("german",)}, "unknown language 'german': known are english, chinese"),
+        ({"phrasings": "heldout"}, "unknown phrasings 'heldout': did you mean held_out"),
+        ({"crowding": "close"}, "unknown crowding 'close': known are apart, touching"),
         ({"n_objects": 21}, "2 to 20"),
         ({"n_objects": (5, 3)}, "2 to 20"),
         ({"n_objects": (2,)}, "2 to 20"),

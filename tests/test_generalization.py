@@ -25,6 +25,10 @@ from fetchlab.eval.swap import swap_pairs
 from fetchlab.eval.tables import cell_table, percent, swap_sentence
 from fetchlab.policy.expert import Expert
 from fetchlab.sim.config import EnvConfig
+from fetchlab.sim.env import Tabletop
+from fetchlab.sim.language import LANGUAGES
+from fetchlab.sim.shapes import SHAPES
+from fetchlab.sim.tasks.registry import TASKS
 
 
 def test_evaluation_scenes_are_odd_and_differ_between_counts_and_seeds() -> None:
@@ -63,6 +67,29 @@ def test_a_swapped_scene_names_another_block_of_the_same_scene() -> None:
     assert swap is not None and swap.n == 10
     assert swap.n_followed == swap.n_both == 10  # which takes two different, nameable blocks
     assert "fetched the newly named block in 10 (100 %" in swap_sentence(swap)
+
+
+def test_a_swap_changes_the_words_for_one_object_and_nothing_else() -> None:
+    world = EnvConfig(
+        task="mixed",
+        cameras=(),
+        shapes=tuple(SHAPES),
+        languages=tuple(LANGUAGES),
+        phrasings="training",
+    )
+    env, scenes = Tabletop.from_config(world), swap_scenes(6, seed=0, n_scenes=60)
+    pairs = swap_pairs(world, scenes)
+    assert 40 < len(pairs) < 60  # where there is but one object to name, nothing can be swapped
+    for original, changed in pairs:
+        env.reset(seed=original.seed, options={"n_objects": original.n_objects})
+        scene, said = env.scene, env.task_description
+        options = {"n_objects": changed.n_objects, "instruction": changed.instruction}
+        env.reset(seed=changed.seed, options=options)
+        assert env.scene.objects == scene.objects and env.scene.box == scene.box
+        assert env.scene.goal == replace(scene.goal, target=env.scene.target)
+        assert env.scene.target != scene.target
+        before, after = (TASKS["mixed"].request(s) for s in (said, env.task_description))
+        assert replace(before, target=after.target) == after != before
 
 
 def test_cells_count_failures_by_reason() -> None:

@@ -12,8 +12,13 @@ from tests.factories import make_act
 from fetchlab.eval.gaze import WHOLE, finder, gaze_sentence
 from fetchlab.eval.grounding import CLASSES, Look, Numbers, look, patch_shares, phase_of, summarize
 from fetchlab.eval.statistics import mean_interval
-from fetchlab.sim.observation import OBJECT_FEATURES, PROPRIOCEPTION, Observation
-from fetchlab.sim.scene import MAX_OBJECTS
+from fetchlab.sim.observation import (
+    MAX_ROWS,
+    OBJECT_FEATURES,
+    PROPRIOCEPTION,
+    SHAPE,
+    Observation,
+)
 from fetchlab.sim.world import Picture
 
 # Patches of 2 by 2 pixels: named block; half other block, half table; arm; background.
@@ -39,6 +44,11 @@ def test_a_patch_counts_by_its_pixels() -> None:
     np.testing.assert_array_equal(SHARES[1, 0], [0, 0, 1, 0, 0])
     np.testing.assert_array_equal(SHARES[1, 1], [0, 0, 0, 0, 1])
     np.testing.assert_array_equal(patch_shares(PICTURE, 0, (2, 2))[0, 1], [0.5, 0, 0, 0.5, 0])
+
+
+def test_the_open_box_is_another_thing() -> None:
+    boxed = replace(PICTURE, names=("box", "panda", "object_0", "object_1"))
+    np.testing.assert_array_equal(patch_shares(boxed, 1, (2, 2))[0, 1], [0, 1, 0, 0, 0])
 
 
 def test_known_attention_gives_known_shares() -> None:
@@ -69,15 +79,16 @@ def test_shares_sum_to_one() -> None:
 
 def state(tool: Sequence[float], opening: float, block: Sequence[float]) -> Observation:
     """A moment with two objects; the second is the named one."""
-    objects = np.zeros((MAX_OBJECTS, len(OBJECT_FEATURES)), np.float32)
+    objects = np.zeros((MAX_ROWS, len(OBJECT_FEATURES)), np.float32)
     objects[0, :2], objects[1, :2] = (0.45, 0.0), block
+    objects[:2, SHAPE.start] = 1  # blocks
     readings = np.zeros(len(PROPRIOCEPTION), np.float32)
     readings[7:] = opening, *tool
     return Observation(
         images=np.zeros((0, 1, 1, 3), np.uint8),
         proprioception=readings,
         objects=objects,
-        objects_mask=np.arange(MAX_OBJECTS) < 2,
+        objects_mask=np.arange(MAX_ROWS) < 2,
         instruction="fetch the red block",
     )
 

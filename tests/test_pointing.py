@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.factories import make_observations
 
-from fetchlab.policy.pointing import Pointing, near_cells, with_height
+from fetchlab.policy.pointing import Pointing, near_cells
 from fetchlab.sim.cameras import CAMERAS, projection
 from fetchlab.sim.env import Tabletop
 
@@ -23,7 +20,7 @@ def test_a_projected_block_is_where_the_renderer_draws_it(camera: str) -> None:
     for seed in range(3):
         env.reset(seed=seed)
         picture = env.picture(camera, 256)
-        for index, block in enumerate(env.scene.blocks):
+        for index, block in enumerate(env.scene.objects):
             drawn = np.argwhere(picture.segmentation == picture.names.index(f"object_{index}"))
             if len(drawn) < 200:  # partly hidden by the arm
                 continue
@@ -43,22 +40,10 @@ def test_a_coordinate_falls_on_the_nearest_cells(coordinate: float, n_cells: int
     assert (weights * centres).sum().item() == pytest.approx(inside, abs=1e-4)
 
 
-def test_only_a_block_between_closed_fingers_is_off_the_table() -> None:
-    observations = make_observations(1)
-    robot = observations.proprioception.copy()
-    robot[0, 7:] = (0.04, 0.5, 0.1, 0.2)  # opening, tool
-    positions = torch.tensor([[[0.5, 0.1], [0.6, 0.1]]])
-    points = with_height(positions, replace(observations, proprioception=robot))
-    np.testing.assert_allclose(points[0, :, 2], (0.2, 0.02))
-    robot[0, 7] = 0.08  # open fingers hold nothing
-    points = with_height(positions, replace(observations, proprioception=robot))
-    np.testing.assert_allclose(points[0, :, 2], (0.02, 0.02))
-
-
-def test_attention_on_the_object_costs_least() -> None:
-    observations = make_observations(1)
-    positions, known = torch.tensor([[[0.5, 0.1]]]), torch.tensor([[True]])
-    u, v, w = projection(CAMERAS["front"]) @ [0.5, 0.1, 0.02, 1]
+@pytest.mark.parametrize("height", [0.02, 0.2])
+def test_attention_on_the_object_costs_least(height: float) -> None:
+    positions, known = torch.tensor([[[0.5, 0.1, height]]]), torch.tensor([[True]])
+    u, v, w = projection(CAMERAS["front"]) @ [0.5, 0.1, height, 1]
     row, column = int(v / w * 8), int(u / w * 8)
     costs = np.zeros((8, 8))
     pointing = Pointing(("front", "wrist"))
@@ -66,7 +51,7 @@ def test_attention_on_the_object_costs_least() -> None:
         for c in range(8):
             maps = torch.full((1, 1, 2, 8, 8), 0.001)
             maps[0, 0, 0, r, c] = 1
-            costs[r, c] = pointing.loss(maps, positions, known, observations)
+            costs[r, c] = pointing.loss(maps, positions, known)
     assert costs.argmin() == row * 8 + column
-    nothing_asked = pointing.loss(maps, positions, ~known, observations)
+    nothing_asked = pointing.loss(maps, positions, ~known)
     assert nothing_asked == 0

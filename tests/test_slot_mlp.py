@@ -18,8 +18,19 @@ from fetchlab.policy.augmentation import (
     permute_slots,
     resample_distractors,
 )
-from fetchlab.policy.slot_mlp import fill_slots
-from fetchlab.tokenizers.objects import object_features
+from fetchlab.policy.references import Requests, are_meant
+from fetchlab.policy.slot_mlp import box_place, fill_slots, named_positions
+from fetchlab.sim.config import EnvConfig
+from fetchlab.sim.env import Tabletop
+from fetchlab.sim.observation import (
+    COLOUR,
+    IS_BOX,
+    MAX_ROWS,
+    SHAPE,
+    Observation,
+    ObservationBatch,
+)
+from fetchlab.tokenizers.objects import N_FEATURES, object_features
 
 CPU = torch.device("cpu")
 
@@ -27,21 +38,24 @@ CPU = torch.device("cpu")
 def scenes(
     batch: int = 64, n_objects: int = 4, seed: int = 0
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """objects, mask, named colour of scenes with 2 to n_objects objects."""
+    """objects, mask and what is named (B, 1, L) of scenes with 2 to n_objects objects."""
     torch.manual_seed(seed)
     observations = make_observations(batch, n_objects=n_objects, seed=seed)
     counts = np.random.default_rng(seed).integers(2, n_objects + 1, batch)
-    mask = np.arange(20) < counts[:, None]
+    mask = np.arange(MAX_ROWS) < counts[:, None]
     objects = observations.objects * mask[..., None]
     observations = replace(observations, objects=objects, objects_mask=mask)
     features, real = object_features(observations, CPU)
-    return features, real, make_slot_mlp()._named(observations)
+    return features, real, make_slot_mlp()._looks(observations)
 
 
 def test_objects_fill_the_first_slots_and_the_rest_is_zero() -> None:
-    objects = torch.arange(1.0, 9.0).reshape(1, 4, 2)
-    slots = fill_slots(objects, torch.tensor([[True, False, True, True]]))
-    assert slots.tolist() == [[1, 2, 5, 6, 7, 8, 0, 0, 0, 0, 0, 0]]
+    objects = torch.zeros(1, 4, N_FEATURES)
+    objects[0, :, 0] = torch.arange(1.0, 5.0)
+    objects[0, 3, IS_BOX] = 1
+    slots = fill_slots(objects, torch.tensor([[True, False, True, True]]))[0]
+    assert slots[:, 0].tolist() == [1, 3, 0, 0, 0, 0] and not slots[:, 1:].any()
+    assert box_place(objects, torch.ones(1, 4, dtype=torch.bool)).tolist() == [[4, 0, 1]]
 
 
 def test_seven_objects_are_refused_by_name() -> None:
@@ -88,42 +102,58 @@ def test_permuted_slots_hold_the_same_objects(seed: int) -> None:
 @settings(deadline=None, max_examples=20)
 @given(st.integers(0, 1000))
 def test_renamed_colours_point_at_the_same_object(seed: int) -> None:
-    objects, mask, named = scenes(seed=seed)
-    renamed, renamed_word = permute_colours(objects, named)
-    assert not torch.equal(renamed_word, named)
+    objects, mask, looks = scenes(seed=seed)
+    renamed, renamed_words = permute_colours(objects, looks)
+    assert not torch.equal(renamed_words, looks)
     torch.testing.assert_close(renamed[..., :2], objects[..., :2])
-
-    def target(objects: torch.Tensor, named: torch.Tensor) -> torch.Tensor:
-        return ((objects[..., 2:] * named[:, None]).sum(-1) > 0.5) & mask
-
-    assert torch.equal(target(renamed, renamed_word), target(objects, named))
+    torch.testing.assert_close(renamed[..., SHAPE], objects[..., SHAPE])
+    assert torch.equal(
+        are_meant(renamed, renamed_words) & mask[..., None],
+        are_meant(objects, looks) & mask[..., None],
+    )
 
 
 @settings(deadline=None, max_examples=20)
 @given(st.integers(0, 1000))
 def test_resampling_keeps_the_named_object_and_redraws_the_rest(seed: int) -> None:
-    objects, mask, named = scenes(seed=seed)
+    objects, mask, looks = scenes(seed=seed)
     gripper = torch.zeros(len(objects), 2)
-    redrawn, present = resample_distractors(objects, mask, named, gripper)
-    is_named = (redrawn[..., 2:] * named[:, None]).sum(-1) > 0.5
-    assert ((is_named & present).sum(dim=1) == 1).all()
-    before = (objects * ((objects[..., 2:] * named[:, None]).sum(-1) > 0.5)[..., None]).sum(dim=1)
+    redrawn, present = resample_distractors(objects, mask, looks, gripper)
+    is_named = are_meant(redrawn, looks)[..., 0] & present
+    assert (is_named.sum(dim=1) == 1).all()
+    before = (objects * (are_meant(objects, looks) & mask[..., None])).sum(dim=1)
     after = (redrawn * is_named[..., None]).sum(dim=1)
     torch.testing.assert_close(before, after)
     assert torch.equal(present.sum(dim=1).sort().values, mask.sum(dim=1).sort().values)
     assert (redrawn[~present] == 0).all()
-    colours = redrawn[..., 2:].sum(dim=1)  # (B, 6)
-    assert (colours <= 1).all()
+    assert (redrawn[..., COLOUR].sum(dim=1) <= 1).all()
     others = present & ~is_named
     distance = (redrawn[..., :2] - after[:, None, :2]).norm(dim=-1)
     assert (distance[others] > CLEARANCE).float().mean() > 0.99
     assert (redrawn[..., :2].norm(dim=-1)[others] > CLEARANCE).float().mean() > 0.99
 
 
+def test_resampling_keeps_both_named_objects_and_the_box() -> None:
+    config = EnvConfig(task="mixed", cameras=(), shapes=("block", "mug"))
+    env, seen = Tabletop.from_config(config, n_objects=(2, 6)), []
+    for seed in range(60):
+        seen.append(Observation.from_gym(env.reset(seed=seed)[0]))
+    observations = ObservationBatch.stack(seen)
+    objects, mask = object_features(observations, CPU)
+    looks = Requests("mixed").looks(observations.instructions, CPU)  # (B, 2, L)
+    redrawn, present = resample_distractors(objects, mask, looks, torch.zeros(60, 2))
+    assert not torch.equal(redrawn, objects)
+    named = named_positions(objects, mask, looks)
+    torch.testing.assert_close(named_positions(redrawn, present, looks), named)
+    assert (are_meant(redrawn, looks) & present[..., None]).sum(dim=1).max() == 1
+    torch.testing.assert_close(box_place(redrawn, present), box_place(objects, mask))
+    assert box_place(objects, mask)[:, 2].sum() > 10 and looks[:, 1].any(dim=1).sum() > 10
+
+
 def test_a_scene_without_its_named_object_is_left_alone() -> None:
-    objects, mask, named = scenes(8)
+    objects, mask, looks = scenes(8)
     redrawn, present = resample_distractors(
-        objects, mask, torch.zeros_like(named), objects[:, 0, :2]
+        objects, mask, torch.zeros_like(looks), objects[:, 0, :2]
     )
     assert torch.equal(redrawn, objects) and torch.equal(present, mask)
 

@@ -184,7 +184,7 @@ def test_object_tokens_move_with_their_objects(order: list[int], seed: int) -> N
 
 def test_objects_of_other_features_are_refused() -> None:
     observations = make_observations()
-    with pytest.raises(UserError, match=r"expected objects \(B, M, 8\)"):
+    with pytest.raises(UserError, match=r"expected objects \(B, M, 17\)"):
         ObjectTokenizer(d_model=8)(replace(observations, objects=observations.objects[..., :7]))
 
 

@@ -1,13 +1,15 @@
-"""Sentences as word tokens, with a vocabulary that is known and closed."""
+"""Sentences as tokens: words, or Chinese characters, of a vocabulary that is known and closed."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
 
 from fetchlab.errors import UserError, unknown
+from fetchlab.sim.language import normalized
 from fetchlab.tokenizers.base import TokenGroup
 from fetchlab.tokenizers.positions import LearnedPositions1d
 
@@ -17,7 +19,7 @@ MAX_WORDS = 24  # in a sentence; longer ones are refused
 class Vocabulary:
     """The words of the sentences that can be said; number 0 is padding.
 
-    Raises UserError for an empty sentence and for a word it does not know.
+    Raises UserError for an empty sentence, for one that mixes languages, and for unknown words.
     """
 
     def __init__(self, sentences: Sequence[str]) -> None:
@@ -44,8 +46,12 @@ class Vocabulary:
 
 
 def split(sentence: str) -> list[str]:
-    """The words of a sentence, whatever its capitals and its final full stop."""
-    return sentence.lower().rstrip(" .!").split()
+    """The words of a sentence, whatever its capitals and its final full stop.
+
+    Chinese has no gaps between words: each of its characters stands for itself. Raises UserError
+    for a sentence that mixes languages.
+    """
+    return re.findall("[\u4e00-\u9fff]|[^\\s\u4e00-\u9fff]+", normalized(sentence))
 
 
 class InstructionTokenizer(nn.Module):

@@ -6,12 +6,13 @@ import torch
 from torch import Tensor, nn
 
 from fetchlab.errors import UserError
-from fetchlab.sim.observation import OBJECT_FEATURES, ObservationBatch
+from fetchlab.sim.observation import OBJECT_FEATURES, POLICY_FEATURES, ObservationBatch
 from fetchlab.sim.scene import AREA_X, AREA_Y
 from fetchlab.tokenizers.base import TokenGroup
 
 AREA_CENTRE = (sum(AREA_X) / 2, sum(AREA_Y) / 2)  # of the part of the table with objects [m]
 TABLE_UNIT = 0.4  # half an edge of the table [m]
+N_FEATURES = len(OBJECT_FEATURES[POLICY_FEATURES])  # F: of an object, as policies know it
 
 
 def to_table_units(xy: Tensor) -> Tensor:
@@ -29,7 +30,7 @@ class ObjectTokenizer(nn.Module):
 
     def __init__(self, *, d_model: int) -> None:
         super().__init__()
-        self.projection = nn.Linear(len(OBJECT_FEATURES), d_model)
+        self.projection = nn.Linear(N_FEATURES, d_model)
 
     def forward(self, observations: ObservationBatch) -> TokenGroup:
         objects, mask = object_features(observations, self.projection.weight.device)
@@ -39,7 +40,8 @@ class ObjectTokenizer(nn.Module):
 def object_features(observations: ObservationBatch, device: torch.device) -> tuple[Tensor, Tensor]:
     """Features with positions in table units (B, M, F), and which rows are objects (B, M).
 
-    Rows past the last object of the fullest scene are cut off: they would cost time.
+    Height and yaw are left out: they are for the scripted expert. Rows past the last object of the
+    fullest scene are cut off: they would cost time.
     """
     objects = torch.tensor(observations.objects, device=device)
     mask = torch.tensor(observations.objects_mask, device=device)
@@ -52,4 +54,4 @@ def object_features(observations: ObservationBatch, device: torch.device) -> tup
     n_rows = 1 + int(used.max()) if len(used) else 1
     objects, mask = objects[:, :n_rows], mask[:, :n_rows]
     xy = to_table_units(objects[..., :2])
-    return torch.cat([xy, objects[..., 2:]], dim=-1), mask  # (B, M, F)
+    return torch.cat([xy, objects[..., 2 : POLICY_FEATURES.stop]], dim=-1), mask  # (B, M, F)

@@ -19,8 +19,7 @@ from fetchlab.errors import UserError
 from fetchlab.policy.actions import action_statistics
 from fetchlab.policy.base import Array, Statistics, TrainingBatch
 from fetchlab.sim.config import EnvConfig
-from fetchlab.sim.observation import OBJECT_FEATURES, ObservationBatch, as_views
-from fetchlab.sim.scene import MAX_OBJECTS
+from fetchlab.sim.observation import ObservationBatch, as_views
 from fetchlab.train import lerobot
 from fetchlab.train.feature_statistics import column_array
 
@@ -77,7 +76,7 @@ class Demonstrations:
         lengths = column_array(episodes, "length")
         if not len(table) == lengths.sum() == lerobot.read_info(root).get("total_frames"):
             raise UserError(f"{root} is incomplete: its files do not hold the frames they announce")
-        arrays, instructions = _numeric_arrays(table), _instructions(root)
+        arrays, instructions = _numeric_arrays(root, table), _instructions(root)
         _refuse_foreign_files(root, env_config, arrays, instructions)
         return cls(
             env_config=env_config,
@@ -161,8 +160,9 @@ def recorded_config(root: Path) -> EnvConfig:
     """The world that a dataset shows."""
     recorded = lerobot.read_info(root)["fetchlab"].get("env", {})
     try:
-        return EnvConfig(**{**recorded, "cameras": tuple(recorded["cameras"])})
-    except (TypeError, KeyError, UserError) as error:
+        lists = {key: tuple(value) for key, value in recorded.items() if isinstance(value, list)}
+        return EnvConfig(**{**recorded, **lists})
+    except (TypeError, UserError) as error:
         raise UserError(f"{root / lerobot.INFO_PATH} shows a world unknown here: {error}") from None
 
 
@@ -219,9 +219,8 @@ def _instructions(root: Path) -> tuple[str, ...]:
     return tuple(table.column("task").take(pa.array(order)).to_pylist())
 
 
-def _numeric_arrays(table: pa.Table) -> dict[str, Any]:
-    state = column_array(table, "observation.environment_state")
-    state = state.reshape(len(table), MAX_OBJECTS, 1 + len(OBJECT_FEATURES))
+def _numeric_arrays(root: Path, table: pa.Table) -> dict[str, Any]:
+    state = lerobot.object_rows(root, column_array(table, "observation.environment_state"))
     return {
         "proprioception": column_array(table, "observation.state"),
         "objects": np.ascontiguousarray(state[:, :, 1:]),

@@ -7,13 +7,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from fetchlab.errors import UserError
 from fetchlab.sim.config import EnvConfig
-from fetchlab.sim.observation import OBJECT_FEATURES, PROPRIOCEPTION
-from fetchlab.sim.scene import MAX_OBJECTS
+from fetchlab.sim.observation import MAX_ROWS, OBJECT_FEATURES, PROPRIOCEPTION
 
 CODEBASE_VERSION = "v3.0"
 FILES_PER_CHUNK = 1000
@@ -70,7 +71,21 @@ def _action_names(env: EnvConfig) -> tuple[str, ...]:
 
 def _environment_state_names() -> tuple[str, ...]:
     row = ("present", *OBJECT_FEATURES)
-    return tuple(f"object_{i} {name}" for i in range(MAX_OBJECTS) for name in row)
+    return tuple(f"object_{i} {name}" for i in range(MAX_ROWS) for name in row)
+
+
+def object_rows(root: Path, state: NDArray[np.float32]) -> NDArray[np.float32]:
+    """The object table of each frame (F, M · (1 + features)) as rows (F, M, 1 + features).
+
+    Raises UserError if another version of the simulator wrote it.
+    """
+    expected = MAX_ROWS * (1 + len(OBJECT_FEATURES))
+    if state.ndim != 2 or state.shape[1] != expected:
+        raise UserError(
+            f"{root} tells objects by {state.shape[-1]} numbers a frame, expected {expected}: "
+            "another version of fetchlab made it, collect it again"
+        )
+    return state.reshape(len(state), MAX_ROWS, -1)
 
 
 def schema_of(features: Features) -> pa.Schema:

@@ -47,7 +47,7 @@ def approach(
     """The tool's way (T, 2) to the named block (2,) [m]."""
     moment, _ = environment.reset(seed=seed)
     expert.reset()
-    named = environment.scene.blocks[environment.scene.target]
+    named = environment.scene.objects[environment.scene.target]
     block = np.array([named.x, named.y])
     path = [_tool(moment)]
     while np.linalg.norm(path[-1] - block) > ARRIVED:

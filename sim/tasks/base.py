@@ -1,23 +1,42 @@
-"""What a task is: sentences, the object a sentence names, and a verdict on the physical state."""
+"""What a task is: its sentences, the scenes it needs, and a verdict on the physical state."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from functools import lru_cache
+from itertools import product
+from typing import ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fetchlab.sim.scene import Scene
+from fetchlab.errors import UserError, unknown
+from fetchlab.sim.arrangement import Wanted, draw_scene
+from fetchlab.sim.config import EnvConfig
+from fetchlab.sim.language import (
+    LANGUAGES,
+    Reference,
+    Request,
+    Templates,
+    every_reference,
+    minimal,
+    normalized,
+    phrasebook,
+    read,
+    the_one,
+)
+from fetchlab.sim.scene import COLOURS, DIRECTIONS, Goal, Scene, is_reached
 
 
 @dataclass(frozen=True, kw_only=True)
 class TableState:
     """The physical state a verdict is made on."""
 
-    positions: NDArray[np.float64]  # (n, 3) centres of the scene's objects [m]
+    positions: NDArray[np.float64]  # (n, 3) origins of the scene's objects [m]
     tool: NDArray[np.float64]  # (3,) point between the fingertips [m]
+    opening: float  # of the gripper [m]
     holds: Callable[[int], bool]  # whether both fingers touch object i
 
 
@@ -34,24 +53,181 @@ class Judge(Protocol):
         ...
 
 
-class Task(Protocol):
+class Task(ABC):
     """A task knows language and success, and nothing about policies."""
 
-    description: str
-    time_limit: float  # s
+    name: ClassVar[str]
+    description: ClassVar[str]
+    time_limit: ClassVar[float]  # s
+    templates: ClassVar[Mapping[str, Templates]]  # by language
+    has_box: ClassVar[bool] = False
+    """whether an open box stands on the table"""
+    has_other: ClassVar[bool] = False
+    """whether sentences name a second object, and a side of it"""
 
-    def sentences(self) -> tuple[str, ...]:
-        """Every sentence the task can say."""
-        ...
+    @abstractmethod
+    def judge(self, scene: Scene, start: TableState) -> Judge:
+        """Who decides about an episode that begins like this."""
 
-    def phrases(self) -> dict[str, str]:
-        """How each colour's object is referred to, by colour."""
-        ...
+    @property
+    def parts(self) -> tuple[Task, ...]:
+        """The tasks that it is made of."""
+        return (self,)
 
-    def instruction(self, scene: Scene) -> str: ...
+    def part(self, name: str) -> Task:
+        """The one of this name. Raises UserError if there is none."""
+        parts = {part.name: part for part in self.parts}
+        if name not in parts:
+            raise unknown(f"part of task {self.name}", name, parts)
+        return parts[name]
 
-    def target_named(self, instruction: str, scene: Scene) -> int:
-        """Index of the object that the sentence names; UserError unless it is exactly one."""
-        ...
+    # Scenes -------------------------------------------------------------------------------
 
-    def judge(self, scene: Scene, start: TableState) -> Judge: ...
+    def scene(
+        self,
+        generator: np.random.Generator,
+        config: EnvConfig,
+        n_objects: int,
+        part: str | None = None,
+    ) -> Scene:
+        """A scene of one of its parts, or of the one that is named."""
+        drawn = self.parts[int(generator.integers(len(self.parts)))]
+        chosen = drawn if part is None else self.part(part)
+        wanted = Wanted(
+            task=chosen.name,
+            shapes=config.shapes,
+            crowding=config.crowding,
+            with_box=chosen.has_box,
+            with_other=chosen.has_other,
+        )
+        return draw_scene(generator, n_objects, wanted)
+
+    # Sentences ----------------------------------------------------------------------------
+
+    def say(self, scene: Scene, generator: np.random.Generator, config: EnvConfig) -> str:
+        """A sentence that asks for the scene's goal, and for nothing else in this scene."""
+        goal = scene.goal
+        language = _one_of(generator, config.languages)
+        template = _one_of(generator, self.part(goal.task).templates[language].of(config.phrasings))
+        rows = [row for row in (goal.target, goal.other) if row is not None]
+        references = [minimal(scene.objects, row, generator) for row in rows]
+        return fill(template, language, references, goal.relation)
+
+    def request(self, sentence: str) -> Request:
+        """What the sentence asks for. Raises UserError if it is none of this task's."""
+        return _request(self, sentence)
+
+    def goal(self, sentence: str, scene: Scene) -> Goal:
+        """What the sentence asks for in this scene.
+
+        Raises UserError unless it names exactly one object, or exactly one and another.
+        """
+        request = self.request(sentence)
+        target = the_one(request.target, request.language, scene.objects)
+        other = None
+        if request.other is not None:
+            other = the_one(request.other, request.language, scene.objects)
+        if target == other:
+            raise UserError(f"{sentence!r} names the same object twice")
+        goal = Goal(task=request.task, target=target, other=other, relation=request.relation)
+        if is_reached(scene.objects, goal):
+            raise UserError(f"{sentence!r} is so in this scene already")
+        return goal
+
+    def sentences(self, config: EnvConfig) -> tuple[str, ...]:
+        """Examples of what it can say in this world; together they hold every word."""
+        return tuple(
+            sentence
+            for language in config.languages
+            for sentence in _telling(self._examples(language, config), language)
+        )
+
+    def _examples(self, language: str, config: EnvConfig) -> Iterator[str]:
+        """Sentences in which each reference, template and side occurs."""
+        references = every_reference(tuple(COLOURS), config.shapes)
+        templates = [
+            template
+            for part in self.parts
+            # The held-out sentences say the words of the training ones.
+            for template in part.templates[language].of(
+                "plain" if config.phrasings == "plain" else "training"
+            )
+        ]
+        for i in range(max(len(references), len(templates) * len(DIRECTIONS))):
+            pair = [references[(i + shift) % len(references)] for shift in (0, 1)]
+            relation = list(DIRECTIONS)[i // len(templates) % len(DIRECTIONS)]
+            yield fill(templates[i % len(templates)], language, pair, relation)
+
+    def phrases(self, config: EnvConfig) -> tuple[str, ...]:
+        """All ways to name an object of this world."""
+        return tuple(
+            LANGUAGES[language].say(reference)
+            for language in config.languages
+            for reference in every_reference(tuple(COLOURS), config.shapes)
+        )
+
+    def every_form(self) -> Iterator[str]:
+        """Sentences as long as can be, and phrases, that hold every letter of every language."""
+        for part, language in product(self.parts, LANGUAGES):
+            yield from phrasebook(language)
+            longest = phrasebook(language)[max(phrasebook(language), key=len)]
+            templates = part.templates[language]
+            for template in (*templates.training, *templates.held_out):
+                for relation in DIRECTIONS:
+                    yield fill(template, language, (longest, longest), relation)
+
+    def example(self, language: str) -> str:
+        """One plain sentence."""
+        references = Reference(colour="red", shape="block"), Reference(colour="blue", shape="block")
+        return fill(self.parts[0].templates[language].training[0], language, references, "left")
+
+
+def fill(
+    template: str, language: str, references: Sequence[Reference], relation: str | None
+) -> str:
+    """The sentence that the template makes of one or two objects, and the side if it names one."""
+    said = LANGUAGES[language]
+    a, b = said.say(references[0]), said.say(references[-1])
+    return template.format(a=a, b=b, side=said.relations[relation] if relation else "")
+
+
+def _one_of(generator: np.random.Generator, options: Sequence[str]) -> str:
+    return options[int(generator.integers(len(options)))]  # of one option, nothing is drawn
+
+
+def _telling(sentences: Iterable[str], language: str) -> Iterator[str]:
+    """Those of the sentences that hold a word which none before them does."""
+    known: set[str] = set()
+    for sentence in sentences:
+        words = set(LANGUAGES[language].words(sentence))
+        if not words <= known:
+            known |= words
+            yield sentence
+
+
+@lru_cache(maxsize=4096)
+def _request(task: Task, sentence: str) -> Request:
+    plain, fits = normalized(sentence), False
+    for part, language in product(task.parts, LANGUAGES):
+        for template in (*part.templates[language].training, *part.templates[language].held_out):
+            words = read(plain, template, language)
+            fits |= words is not None
+            request = _understood(part.name, language, words) if words else None
+            if request is not None:
+                return request
+    problem = "names no single object" if fits else "is no sentence"
+    raise UserError(
+        f"{sentence!r} {problem} that task {task.name} knows: say it as in "
+        f"{' or '.join(repr(task.example(language)) for language in LANGUAGES)}"
+    )
+
+
+def _understood(task: str, language: str, words: Mapping[str, str]) -> Request | None:
+    """The request that these words in the gaps of a template make; None if one is unknown."""
+    known, relations = phrasebook(language), LANGUAGES[language].relations
+    references = {gap: known.get(words[gap]) for gap in ("a", "b") if gap in words}
+    target, other = references["a"], references.get("b")
+    if target is None or (other is None and "b" in words):
+        return None
+    relation = next((name for name, said in relations.items() if said == words.get("side")), None)
+    return Request(task=task, language=language, target=target, other=other, relation=relation)
