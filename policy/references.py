@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
 
-from fetchlab.sim.language import Reference
+from fetchlab.sim.language import Reference, Request
 from fetchlab.sim.observation import LOOK, OBJECT_FEATURES
 from fetchlab.sim.scene import DIRECTIONS
 from fetchlab.sim.tasks.registry import TASKS
@@ -46,12 +46,24 @@ class Requests:
 
     def looks(self, sentences: Sequence[str], device: torch.device) -> Tensor:
         """(B, R, L) what the sentence names: the object to act on, then the other one, if any."""
-        asked = [self._task.request(sentence) for sentence in sentences]
-        rows = [[look(one.target), look(one.other)][: self.n_named] for one in asked]
-        return torch.tensor(rows, device=device)
+
+        def row(request: Request) -> list[list[float]]:
+            return [look(request.target), look(request.other)][: self.n_named]
+
+        return self._each(sentences, row, device)
 
     def kinds(self, sentences: Sequence[str], device: torch.device) -> Tensor:
         """(B, kinds) which task it is, if there are several, and which side is meant, if any."""
-        asked = [self._task.request(sentence) for sentence in sentences]
-        rows = [[float(kind in (one.task, one.relation)) for kind in self._kinds] for one in asked]
-        return torch.tensor(rows, device=device).reshape(len(sentences), len(self._kinds))
+
+        def row(request: Request) -> list[float]:
+            return [float(kind in (request.task, request.relation)) for kind in self._kinds]
+
+        return self._each(sentences, row, device).reshape(len(sentences), len(self._kinds))
+
+    def _each(
+        self, sentences: Sequence[str], row: Callable[[Request], object], device: torch.device
+    ) -> Tensor:
+        """A row a sentence; each of them is read once, however often it is said."""
+        number = {sentence: i for i, sentence in enumerate(dict.fromkeys(sentences))}
+        rows = torch.tensor([row(self._task.request(sentence)) for sentence in number])
+        return rows[[number[sentence] for sentence in sentences]].to(device)

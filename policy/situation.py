@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,49 +25,49 @@ class Situation:
     observation: Observation
     request: Request
 
-    @property
+    @cached_property
     def tool(self) -> NDArray[np.float64]:
         """(3,) the point between the fingertips [m]."""
         return self.observation.proprioception[8:11].astype(np.float64)
 
-    @property
+    @cached_property
     def opening(self) -> float:
         return float(self.observation.proprioception[7])
 
-    @property
+    @cached_property
     def yaw(self) -> float:
         """Of the gripper [rad]; the arm keeps joints 3 and 5 at zero."""
         return float(
             math.pi / 4 + self.observation.proprioception[0] - self.observation.proprioception[6]
         )
 
-    @property
+    @cached_property
     def row(self) -> int:
         """Of the object to act on."""
         return self._row(self.request.target)
 
-    @property
+    @cached_property
     def target(self) -> SceneObject:
         return self.thing(self.row)
 
-    @property
+    @cached_property
     def position(self) -> NDArray[np.float64]:
         """(3,) origin of the object to act on [m]."""
         return self.observation.objects[self.row, [0, 1, HEIGHT]].astype(np.float64)
 
-    @property
+    @cached_property
     def reference(self) -> SceneObject:
         """The object that the other one is put beside."""
         assert self.request.other is not None
         return self.thing(self._row(self.request.other))
 
-    @property
+    @cached_property
     def others(self) -> list[SceneObject]:
         """Every object but the one to act on."""
         present = self.observation.objects_mask & ~self._is_box
         return [self.thing(row) for row in np.flatnonzero(present).tolist() if row != self.row]
 
-    @property
+    @cached_property
     def box(self) -> NDArray[np.float64] | None:
         """(2,) centre of the open box [m], if there is one."""
         rows = np.flatnonzero(self._is_box)
@@ -82,7 +83,7 @@ class Situation:
             yaw=math.atan2(features[SIN], features[COS]),
         )
 
-    @property
+    @cached_property
     def _is_box(self) -> NDArray[np.bool_]:
         is_box: NDArray[np.bool_] = self.observation.objects[:, IS_BOX] > 0.5
         return self.observation.objects_mask & is_box

@@ -16,7 +16,7 @@ from fetchlab.policy.masks import causal
 
 LENGTHS = (64, 128, 256, 512)  # tokens that are said
 PROMPT, SAID = 4, 60  # of the sequences that are compared
-N_ROWS = 12
+N_ROWS = 20
 """sequences timed side by side: with a single small one, calling costs as much as computing"""
 CACHES = ((4, 512, 64, 1), (4, 512, 256, 4), (8, 1024, 512, 32))
 """layers, tokens, width; MiB of float32"""

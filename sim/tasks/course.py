@@ -20,6 +20,7 @@ class Course:
     def __init__(self, target: int, start: TableState) -> None:
         self._target = target
         self._start = self._before = start.positions
+        self._others = np.arange(len(start.positions)) != target
         self._reached = self._pushed_other = False
         self.moved: NDArray[np.float64] = np.zeros_like(start.positions)  # (n, 3) since the start
         self.held = self.lifted = self.ever_lifted = self.still = self.wrong_lifted = False
@@ -28,9 +29,9 @@ class Course:
         """Take note of one more control step."""
         target = self._target
         self.moved = state.positions - self._start
-        others = np.arange(len(self.moved)) != target
-        self.wrong_lifted = bool((self.moved[others, 2] > WRONG_LIFT).any())
-        pushed = np.linalg.norm(self.moved[others, :2], axis=1)
+        others = self.moved[self._others]
+        self.wrong_lifted = bool((others[:, 2] > WRONG_LIFT).any())
+        pushed = np.hypot(others[:, 0], others[:, 1])
         self._pushed_other |= bool((pushed > WRONG_PUSH).any())
         distance = np.linalg.norm(state.tool - state.positions[target])
         self._reached |= bool(distance < REACH)
