@@ -11,21 +11,22 @@ INSTALLED := $(VENV)/.installed
 
 help:
 	@echo "make quickstart  set up $(VENV), then demonstrate, train, evaluate: runs/quickstart/report.html"
-	@echo "make test        set up $(VENV), then run the tests"
-	@echo "make check       what CI runs: ruff, mypy, tests"
+	@echo "make test        set up $(VENV), then run the tests but the slow ones"
+	@echo "make check       what CI runs: ruff, mypy, all tests"
 	@echo "make format      let ruff mend what it can"
 
 quickstart: $(INSTALLED)
 	$(BIN)/fetchlab quickstart --out runs/quickstart $(ARGS)
 
 test: $(INSTALLED)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -m "not slow"
 
 check: $(INSTALLED)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -m "not slow"
+	$(BIN)/python -m pytest -m slow
 
 format: $(INSTALLED)
 	$(BIN)/ruff check --fix .
