@@ -57,18 +57,22 @@ class Expert:
             self._memories.pop(slot, None)
 
     def act(self, observation: Observation) -> Array:
-        return self._action(self._goal(observation, 0))
+        return self._action(self._goal(self._situation(observation), 0))
 
     def act_batch(self, observations: ObservationBatch, slots: Sequence[int]) -> Array:
         return np.stack(
-            [self._action(self._goal(observations[row], slot)) for row, slot in enumerate(slots)]
+            [
+                self._action(self._goal(self._situation(observations[row]), slot))
+                for row, slot in enumerate(slots)
+            ]
         )
 
     def demonstrate(
         self, observation: Observation, noise: Noise, generator: np.random.Generator
     ) -> tuple[Array, Array]:
         """The clean action (A,), which is the label, and the disturbed one (A,) to execute."""
-        goal, situation = self._goal(observation, 0), self._situation(observation)
+        situation = self._situation(observation)
+        goal = self._goal(situation, 0)
         tool, above = situation.tool, self._phases.top + ABOVE_ALL
         direction, kicked, slipped = generator.normal(size=3), *generator.random(2)
         strength = 1.0
@@ -88,9 +92,8 @@ class Expert:
         request = self._task.request(observation.instruction)
         return Situation(observation=observation, request=request)
 
-    def _goal(self, observation: Observation, slot: int) -> Goal:
-        memory = self._memories.setdefault(slot, Memory())
-        return self._phases.goal(self._situation(observation), memory)
+    def _goal(self, situation: Situation, slot: int) -> Goal:
+        return self._phases.goal(situation, self._memories.setdefault(slot, Memory()))
 
     def _carries(self, situation: Situation) -> bool:
         """Whether something that hangs below the tool is on its way to a place."""

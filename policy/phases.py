@@ -166,8 +166,7 @@ def _has_object_between(situation: Situation) -> bool:
 
 def _has_missed(situation: Situation) -> bool:
     away = np.linalg.norm(situation.tool - situation.position)
-    held = SHAPES[situation.target.shape].outline[0]
-    narrowest = EMPTY * 2 * (min(held.half) + held.radius) / BLOCK_SIZE
+    narrowest = EMPTY * SHAPES[situation.target.shape].width / BLOCK_SIZE
     return bool(situation.opening < narrowest or away > LOST)
 
 

@@ -10,11 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fetchlab.sim.language import Reference, Request
-from fetchlab.sim.observation import COLOUR, IS_BOX, OBJECT_FEATURES, SHAPE, Observation
+from fetchlab.sim.observation import COLOUR, HEIGHT, IS_BOX, OBJECT_FEATURES, SHAPE, Observation
 from fetchlab.sim.scene import COLOURS, SceneObject
 from fetchlab.sim.shapes import SHAPES
 
-HEIGHT = OBJECT_FEATURES.index("z [m]")
 COS, SIN = OBJECT_FEATURES.index("cos_yaw"), OBJECT_FEATURES.index("sin_yaw")
 
 

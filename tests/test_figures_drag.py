@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 from playwright.sync_api import Browser, Locator, Page
-from tests.browser import needs_browser, open_browser, slide, values
+from tests.browser import needs_browser, slide, values
 from tests.lesson import measured
 from torch import Tensor
 
@@ -18,12 +18,6 @@ from fetchlab.eval.figures.page import EXAMPLES, write_page
 from fetchlab.policy.attention import attend_with_weights
 
 pytestmark = needs_browser
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with open_browser() as browser:
-        yield browser
 
 
 @pytest.fixture(scope="module")

@@ -4,24 +4,17 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.sync_api import Browser
-from tests.browser import needs_browser, open_browser
+from tests.browser import needs_browser
 from tests.lesson import BAD_NUMBER, measured
 
 from fetchlab.eval.figures.base import Check
 from fetchlab.eval.figures.command import measure_all
 from fetchlab.eval.figures.page import number, range_text, render, write_page
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with open_browser() as browser:
-        yield browser
 
 
 @pytest.fixture(scope="module")

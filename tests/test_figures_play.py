@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 import torch
 from playwright.sync_api import Browser, Locator, Page
-from tests.browser import choose, needs_browser, open_browser, slide, values
+from tests.browser import choose, needs_browser, slide, values
 from tests.lesson import measured
 from torch import Tensor
 
@@ -20,12 +20,6 @@ from fetchlab.tokenizers.positions import Rotary, sinusoidal
 
 pytestmark = needs_browser
 LATENCIES = [{"name": "act", "cameras": 2, "history": 1, "ms": 12.5}]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with open_browser() as browser:
-        yield browser
 
 
 @pytest.fixture(scope="module")

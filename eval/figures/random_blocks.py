@@ -7,6 +7,19 @@ from torch import Tensor, nn
 
 from fetchlab.policy.blocks import BlockConfig, Encoder, EncoderBlock
 
+WIDTH = 16  # of the small blocks
+
+
+def small_block(*, rotary: bool) -> BlockConfig:
+    """The lesson's block of width 16 with two heads, with rotary positions or without."""
+    return BlockConfig(
+        d_model=WIDTH,
+        n_heads=2,
+        d_feedforward=4 * WIDTH,
+        activation="relu",
+        rotary_axes=int(rotary),
+    )
+
 
 def random_encoder(
     config: BlockConfig, n_layers: int, seed: int, dtype: torch.dtype = torch.float64

@@ -9,14 +9,14 @@ from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 from fetchlab.eval.figures.paths import WAYPOINTS, reaches
+from fetchlab.eval.figures.random_blocks import WIDTH, small_block
 from fetchlab.eval.figures.seeds import Seeds
-from fetchlab.policy.blocks import BlockConfig, Encoder
+from fetchlab.policy.blocks import Encoder
 from fetchlab.policy.masks import causal
 from fetchlab.tokenizers.positions import sinusoidal
 
 ORDERS = ("none", "sinusoidal", "rotary", "causal mask")
 """where a model could learn the order of its tokens from"""
-WIDTH = 16
 NOISE = 0.01  # of every waypoint, in half tables: 4 mm
 
 
@@ -40,13 +40,7 @@ class ReachOrRetreat(nn.Module):
     def __init__(self, order: str) -> None:
         super().__init__()
         self.order = order
-        config = BlockConfig(
-            d_model=WIDTH,
-            n_heads=2,
-            d_feedforward=4 * WIDTH,
-            activation="relu",
-            rotary_axes=int(order == "rotary"),
-        )
+        config = small_block(rotary=order == "rotary")
         self.embedding = nn.Linear(4, WIDTH)
         self.encoder = Encoder(config, n_layers=1)
         self.answer = nn.Sequential(nn.LayerNorm(WIDTH), nn.Linear(WIDTH, 1))

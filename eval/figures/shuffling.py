@@ -8,12 +8,11 @@ import torch
 from torch import Tensor
 
 from fetchlab.eval.figures.base import Check
-from fetchlab.eval.figures.random_blocks import random_encoder, random_tokens
-from fetchlab.policy.blocks import BlockConfig
+from fetchlab.eval.figures.random_blocks import WIDTH, random_encoder, random_tokens, small_block
 from fetchlab.policy.masks import causal
 from fetchlab.tokenizers.positions import sinusoidal
 
-N_TOKENS, WIDTH, N_SEEDS = 12, 16, 12
+N_TOKENS, N_SEEDS = 12, 12
 
 
 def changes(order: str, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
@@ -21,13 +20,7 @@ def changes(order: str, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
 
     The largest change of any token, (S,), and of the mean over tokens, (S,).
     """
-    config = BlockConfig(
-        d_model=WIDTH,
-        n_heads=2,
-        d_feedforward=4 * WIDTH,
-        activation="relu",
-        rotary_axes=int(order == "rotary"),
-    )
+    config = small_block(rotary=order == "rotary")
     pattern = causal(N_TOKENS) if order == "causal mask" else None
     places = sinusoidal(torch.arange(N_TOKENS, dtype=dtype), WIDTH) * (order == "sinusoidal")
     found = []
