@@ -60,7 +60,7 @@ FULL = Scale(
     episodes=200,
     policies=("act", ABLATION, "act_objects", "slot_mlp"),
 )
-QUICK = Scale(demonstrations=600, steps=0.72, episodes=50, policies=COMPARED)
+QUICK = Scale(demonstrations=600, steps=0.6, episodes=40, policies=COMPARED)
 
 
 @dataclass(frozen=True, kw_only=True)

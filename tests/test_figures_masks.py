@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from tests.lesson import settled
 from torch import Tensor
 
 from fetchlab.eval.figures import caching, tiles, visibility
@@ -18,7 +19,7 @@ from fetchlab.policy.masks import causal
 
 @pytest.fixture(scope="module")
 def measured() -> Figure:
-    return figure(quick=True)
+    return settled(figure, quick=True)
 
 
 def test_all_numbers_lie_in_their_ranges(measured: Figure) -> None:
@@ -123,5 +124,5 @@ def test_checks_of_masks_see_a_leak() -> None:
 
 @pytest.mark.slow
 def test_the_full_figure() -> None:
-    full = figure(quick=False)
+    full = settled(figure, quick=False)
     assert not [check for check in full.checks if not check.ok]

@@ -8,6 +8,7 @@ import json
 import cv2
 import numpy as np
 import pytest
+from tests.lesson import settled
 
 from fetchlab.eval.figures import token_cost as measure
 from fetchlab.eval.figures.base import Figure
@@ -29,7 +30,7 @@ GFLOPS = {
 
 @pytest.fixture(scope="module")
 def measured() -> Figure:
-    return figure(quick=True)
+    return settled(figure, quick=True)
 
 
 def values(measured: Figure) -> dict[str, float]:
@@ -43,7 +44,7 @@ def test_every_number_is_in_its_range(measured: Figure) -> None:
 
 @pytest.mark.slow
 def test_every_number_is_in_its_range_in_full() -> None:
-    full = figure(quick=False)
+    full = settled(figure, quick=False)
     assert not [check for check in full.checks if not check.ok]
     assert len(full.data["latencies"]) == 2 * 3 * 4 and len(full.data["crossovers"]) == 4
 

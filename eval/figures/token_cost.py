@@ -143,14 +143,22 @@ def crossover(path: str, width: int, rounds: int) -> Crossover:
     block = EncoderBlock(config).eval()
     lengths = tuple(round(6 * width * share) for share in REACH)
     with torch.inference_mode():
-        ratios = tuple(time_ratio(block, ATTENTION[path], length, rounds) for length in lengths)
-    return Crossover(path=path, width=width, lengths=lengths, ratios=ratios)
+        pairs = [works(block, ATTENTION[path], length) for length in lengths]
+        # Round after round of all lengths: a slow minute of the machine slows them all.
+        spent = [
+            [(processor_time(attend), processor_time(rest)) for attend, rest in pairs]
+            for _ in range(WARM_UP + rounds)
+        ]  # (rounds, lengths, 2)
+    of_attention, of_rest = np.median(spent[WARM_UP:], axis=0).T
+    return Crossover(
+        path=path, width=width, lengths=lengths, ratios=tuple((of_attention / of_rest).tolist())
+    )
 
 
-def time_ratio(
-    block: EncoderBlock, attention: Callable[..., Tensor], length: int, rounds: int
-) -> float:
-    """Time of attention over time of the block's linear layers: processor time, medians."""
+def works(
+    block: EncoderBlock, attention: Callable[..., Tensor], length: int
+) -> tuple[Callable[[], None], Callable[[], None]]:
+    """What is timed: attention among so many tokens, and the block's linear layers."""
     config = block.attention
     heads = torch.randn(1, config.n_heads, length, HEAD_WIDTH)  # (B, H, N, d)
     tokens = torch.randn(1, length, config.d_model)
@@ -158,17 +166,15 @@ def time_ratio(
     grow, _, shrink = block.mlp
     hidden = grow(tokens)  # (B, N, 4 D)
 
-    def linear() -> None:
+    def attend() -> None:
+        attention(heads, heads, heads)
+
+    def rest() -> None:
         for layer in (config.query, config.key_value, config.output, grow):
             layer(tokens)
         shrink(hidden)
 
-    def pairs() -> None:
-        attention(heads, heads, heads)
-
-    spent = [(processor_time(pairs), processor_time(linear)) for _ in range(WARM_UP + rounds)]
-    of_pairs, of_linear = np.median(spent[WARM_UP:], axis=0)
-    return float(of_pairs / of_linear)
+    return attend, rest
 
 
 def processor_time(work: Callable[[], None]) -> int:
