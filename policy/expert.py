@@ -13,6 +13,7 @@ from fetchlab.policy.placing import place_for
 from fetchlab.policy.situation import Situation
 from fetchlab.sim.config import EnvConfig
 from fetchlab.sim.kinematics import WORKSPACE_LOWER, WORKSPACE_UPPER, joints_for
+from fetchlab.sim.language import Request
 from fetchlab.sim.observation import Observation, ObservationBatch
 from fetchlab.sim.scene import MAX_OBJECTS
 from fetchlab.sim.shapes import BLOCK_SIZE, BOX_HEIGHT, SHAPES
@@ -57,12 +58,12 @@ class Expert:
             self._memories.pop(slot, None)
 
     def act(self, observation: Observation) -> Array:
-        return self._action(self._goal(self._situation(observation), 0))
+        return self._action(self._goal(self._situation(observation, 0), 0))
 
     def act_batch(self, observations: ObservationBatch, slots: Sequence[int]) -> Array:
         return np.stack(
             [
-                self._action(self._goal(self._situation(observations[row]), slot))
+                self._action(self._goal(self._situation(observations[row], slot), slot))
                 for row, slot in enumerate(slots)
             ]
         )
@@ -71,7 +72,7 @@ class Expert:
         self, observation: Observation, noise: Noise, generator: np.random.Generator
     ) -> tuple[Array, Array]:
         """The clean action (A,), which is the label, and the disturbed one (A,) to execute."""
-        situation = self._situation(observation)
+        situation = self._situation(observation, 0)
         goal = self._goal(situation, 0)
         tool, above = situation.tool, self._phases.top + ABOVE_ALL
         direction, kicked, slipped = generator.normal(size=3), *generator.random(2)
@@ -88,9 +89,12 @@ class Expert:
             disturbed[3] = CLOSED
         return self._action(goal), self._action(disturbed)
 
-    def _situation(self, observation: Observation) -> Situation:
-        request = self._task.request(observation.instruction)
-        return Situation(observation=observation, request=request)
+    def _situation(self, observation: Observation, slot: int) -> Situation:
+        return Situation(observation=observation, request=self._request(observation, slot))
+
+    def _request(self, observation: Observation, slot: int) -> Request:
+        """What to do in the episode of this slot."""
+        return self._task.request(observation.instruction)
 
     def _goal(self, situation: Situation, slot: int) -> Goal:
         return self._phases.goal(situation, self._memories.setdefault(slot, Memory()))

@@ -74,7 +74,7 @@ class Phases:
         place = place_for(situation, memory.shift)
         if memory.leaving or (place and not memory.closing and lies_there(situation)):
             return self._leave(situation, memory)
-        if memory.closing >= CLOSE_STEPS and _has_missed(situation):
+        if memory.closing and (_has_lost(situation) or _has_missed(situation, memory)):
             memory.forget()  # open and try again
             grip = self.plan(situation, memory)
         if memory.closing >= CLOSE_STEPS:
@@ -164,10 +164,13 @@ def _has_object_between(situation: Situation) -> bool:
     return bool(situation.tool[2] - TIPS < situation.position[2] - shape.base + shape.height)
 
 
-def _has_missed(situation: Situation) -> bool:
-    away = np.linalg.norm(situation.tool - situation.position)
+def _has_lost(situation: Situation) -> bool:
+    return bool(np.linalg.norm(situation.tool - situation.position) > LOST)
+
+
+def _has_missed(situation: Situation, memory: Memory) -> bool:
     narrowest = EMPTY * SHAPES[situation.target.shape].width / BLOCK_SIZE
-    return bool(situation.opening < narrowest or away > LOST)
+    return memory.closing >= CLOSE_STEPS and situation.opening < narrowest
 
 
 def _sideways(situation: Situation) -> float:

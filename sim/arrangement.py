@@ -1,4 +1,4 @@
-"""How a scene is drawn from a generator: what the objects look like, and where they lie.
+"""How a scene is drawn from a generator: what is to be done in it, and where the objects lie.
 
 Blocks alone lie nearly square to the robot, far enough apart for a gripper that never turns. Where
 there are other shapes, everything is turned at random, and the gripper has to turn as well.
@@ -7,19 +7,18 @@ there are other shapes, everything is turned at random, and the gripper has to t
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import product
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fetchlab.errors import UserError
 from fetchlab.sim.footprint import Pose, gap
+from fetchlab.sim.looks import Look, LookRules, draw_looks
 from fetchlab.sim.scene import (
     AREA_X,
     AREA_Y,
-    COLOURS,
     DIRECTIONS,
     MAX_OBJECTS,
     Goal,
@@ -39,12 +38,10 @@ SPACING, CLEARANCE = 0.08, 0.015  # of other shapes, between middles and between
 LONGEST = 0.115  # two mugs, handle to handle, and what must be between them [m]
 TOUCHING = 0.001  # between an object and a neighbour that touches it [m]
 ASIDE = 0.3  # neighbours that touch leave a grip free if that is turned by up to this much [rad]
-HARD = 0.6  # share of the scenes in which objects look alike
 BOX_X, BOX_Y = (0.38, 0.60), (0.26, 0.29)  # the middle of the box; y to the left or right [m]
 BOX_ROOM = BOX_INSIDE / 2 + BOX_WALL + 0.075  # from there to an object, and its fingers [m]
 TRIES = 100  # before all is drawn anew
 
-Look = tuple[str, str]  # colour, shape
 Point = NDArray[np.float64]  # (2,) [m]
 
 
@@ -53,7 +50,7 @@ class Wanted:
     """What a scene is for, and what lies in it."""
 
     task: str = "fetch"
-    shapes: tuple[str, ...] = BLOCKS
+    looks: LookRules = field(default_factory=lambda: LookRules(shapes=BLOCKS))
     crowding: str = "apart"
     with_box: bool = False
     with_other: bool = False
@@ -78,10 +75,11 @@ def draw_scene(
 def _draw(generator: np.random.Generator, n_objects: int, wanted: Wanted) -> Scene | None:
     """A scene; None if it has no room for all, or if nothing is left to do."""
     n_named = 2 if wanted.with_other else 1
-    drawn = draw_looks(generator, n_objects, wanted.shapes, n_named)
+    drawn = draw_looks(generator, n_objects, wanted.looks, n_named)
     order = generator.permutation(n_objects).tolist()
     looks = [drawn[i] for i in order]
-    table = _Table(generator, [shape for _, shape in looks], square=wanted.shapes == BLOCKS)
+    square = wanted.looks.shapes == BLOCKS
+    table = _Table(generator, [shape for _, shape in looks], square=square)
     target, other, relation = order.index(0), None, None
     if wanted.with_box:
         table.put_box()
@@ -96,47 +94,6 @@ def _draw(generator: np.random.Generator, n_objects: int, wanted: Wanted) -> Sce
     goal = Goal(task=wanted.task, target=target, other=other, relation=relation)
     objects = table.objects(looks)
     return None if is_reached(objects, goal) else Scene(objects=objects, goal=goal, box=table.box)
-
-
-def draw_looks(
-    generator: np.random.Generator, n_objects: int, shapes: Sequence[str], n_named: int = 1
-) -> list[Look]:
-    """Colour and shape of each object; the first `n_named` are the only ones of their kind.
-
-    With one shape, up to six objects all differ in colour. With several, most scenes are hard:
-    two or three colours, and all objects share colour or shape with a named one, but never both.
-    """
-    colours = generator.permutation(list(COLOURS)).tolist()
-    if len(shapes) == 1:
-        others = colours[n_named:]
-        repeats = generator.choice(others, size=max(0, n_objects - len(COLOURS))).tolist()
-        drawn = [*colours[:n_named], *others[: n_objects - n_named], *repeats]
-        return [(colour, shapes[0]) for colour in drawn]
-    hard = generator.random() < HARD
-    palette = colours[: int(generator.integers(2, 4))] if hard else colours
-    named = [(palette[0], shapes[int(generator.integers(len(shapes)))])]
-    while len(named) < n_named:
-        named.append(_draw_unlike(generator, palette, shapes, named, hard))
-    rest = [
-        _draw_unlike(generator, palette, shapes, named, hard) for _ in range(n_objects - n_named)
-    ]
-    return [*named, *rest]
-
-
-def _draw_unlike(
-    generator: np.random.Generator,
-    palette: Sequence[str],
-    shapes: Sequence[str],
-    named: Sequence[Look],
-    alike: bool,
-) -> Look:
-    """A look that none of the named objects has; `alike`: but half of it one of them has."""
-    looks = [look for look in product(palette, shapes) if look not in named]
-    if alike:
-        looks = [
-            (c, s) for c, s in looks if any(c == colour or s == shape for colour, shape in named)
-        ]
-    return looks[int(generator.integers(len(looks)))]
 
 
 class _Table:
@@ -243,30 +200,38 @@ class _Table:
 
     def _is_clear(self, row: int) -> bool:
         """Whether an object comes close to none of those that have a yaw already."""
-        others = [other for other in self.yaws if other != row]
-        near = [o for o in others if np.hypot(*(self.places[o] - self.places[row])) < LONGEST]
-        return all(
-            gap(self._shapes[row], self._pose(row), self._shapes[other], self._pose(other))
-            >= CLEARANCE
-            for other in near
-        )
+        others = [(self._shapes[other], self._pose(other)) for other in self.yaws if other != row]
+        return is_clear(self._shapes[row], self._pose(row), others)
 
     def _put(self, row: int, place: Point) -> None:
         self.places[row] = place
         self._taken = np.vstack([self._taken, place])
 
     def _has_room(self, place: Point) -> bool:
-        """Whether an object at this place is far enough from all that is taken."""
-        if self._box is not None and (np.abs(place - self._box) < BOX_ROOM).all():
-            return False
-        ways = np.abs(self._taken - place)  # (n, 2)
-        if self._square:
-            return bool((ways >= (GAP_X, GAP_Y)).any(axis=1).all())
-        return bool((np.hypot(*ways.T) >= SPACING).all())
+        return has_room(place, self._taken, self.box, square=self._square)
 
     def _draw_yaw(self) -> float:
         most = BLOCK_YAW if self._square else math.pi
         return float(self._generator.uniform(-most, most))
+
+
+def has_room(place: Point, taken: Point, box: tuple[float, float] | None, *, square: bool) -> bool:
+    """Whether an object at this place (2,) is far enough from all that is taken (n, 2) [m].
+
+    `square`: it is one of blocks that lie square to the robot.
+    """
+    if box is not None and (np.abs(place - box) < BOX_ROOM).all():
+        return False
+    ways = np.abs(taken - place)  # (n, 2)
+    if square:
+        return bool((ways >= (GAP_X, GAP_Y)).any(axis=1).all())
+    return bool((np.hypot(*ways.T) >= SPACING).all())
+
+
+def is_clear(shape: str, pose: Pose, others: Iterable[tuple[str, Pose]]) -> bool:
+    """Whether an object comes close to none of the others."""
+    near = [(other, at) for other, at in others if math.dist(pose[:2], at[:2]) < LONGEST]
+    return all(gap(shape, pose, other, at) >= CLEARANCE for other, at in near)
 
 
 def _is_inside(place: Point) -> bool:

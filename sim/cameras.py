@@ -19,6 +19,25 @@ class View:
     up: NDArray[np.float64]  # (3,)
     fov: float  # vertical [deg]
 
+    def axes(self) -> NDArray[np.float64]:
+        """(3, 3) right, down and forward, as unit vectors in the world."""
+        forward = self.target - self.eye
+        forward /= np.linalg.norm(forward)
+        right = np.cross(forward, self.up)
+        right /= np.linalg.norm(right)
+        return np.stack([right, np.cross(forward, right), forward])
+
+    def pose(self) -> NDArray[np.float64]:
+        """(4, 4) from the camera to the world [m]: x to the right, y down, z forwards."""
+        pose = np.eye(4)
+        pose[:3, :3], pose[:3, 3] = self.axes().T, self.eye
+        return pose
+
+    def intrinsics(self, size: int) -> NDArray[np.float64]:
+        """(3, 3) of a square image [pixels]; its upper left corner is (0, 0)."""
+        focal = size / 2 / np.tan(np.radians(self.fov) / 2)
+        return np.array([[focal, 0, size / 2], [0, focal, size / 2], [0, 0, 1]])
+
 
 @dataclass(frozen=True, kw_only=True)
 class Camera:
@@ -84,13 +103,8 @@ def projection(camera: Camera) -> NDArray[np.float64]:
 
     u runs to the right and v down, each from 0 to 1 across the image. For cameras that stand still.
     """
-    forward = np.subtract(camera.target, camera.eye)
-    forward /= np.linalg.norm(forward)
-    right = np.cross(forward, camera.up)
-    right /= np.linalg.norm(right)
-    axes = np.stack([right, np.cross(forward, right), forward])  # right, down, into the image
-    extrinsics = np.hstack([axes, -axes @ np.array(camera.eye)[:, None]])  # (3, 4)
-    focal = 0.5 / np.tan(np.radians(camera.fov) / 2)  # in image heights
-    intrinsics = np.array([[focal, 0, 0.5], [0, focal, 0.5], [0, 0, 1]])
-    result: NDArray[np.float64] = intrinsics @ extrinsics
+    view = camera.view(np.zeros(3), np.eye(3))
+    axes = view.axes()
+    extrinsics = np.hstack([axes, -axes @ view.eye[:, None]])  # (3, 4)
+    result: NDArray[np.float64] = view.intrinsics(1) @ extrinsics
     return result

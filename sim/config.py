@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, fields
+from typing import Any
 
 from fetchlab.errors import UserError, unknown
 
 ACTION_MODES = ("joint", "ee")
 CROWDING = ("apart", "touching")
+MEMORIES = ("recent", "first")
 MAX_HISTORY = 4
 
 
@@ -36,12 +38,26 @@ class EnvConfig:
     """`plain`: always the same sentence; `training`: several; `held_out`: others, for tests"""
     crowding: str = "apart"
     """`apart`: with room for the fingers; `touching`: neighbours touch the named object"""
+    pairs: str = "all"
+    """pairs of colour and shape: `all`; `seen`: the held-out ones never occur; `unnamed`: they
+    occur, but no sentence speaks of them; `held_out`: they alone are the object to act on"""
+    distractors: str = "mixed"
+    """what the other objects share with the one to act on: `colour`, `shape`, `both` (each of them
+    one of the two), or `mixed`: as it comes"""
+    variation: str = "none"
+    """what is different in every episode (`fetchlab.sim.variations`): a camera, a light, a push"""
+    memory: str = "recent"
+    """frames of the history: the `recent` ones, or the `first` of the episode before the rest"""
+    depth: bool = False
+    """whether every camera also tells how far away things are [m]"""
 
     def __post_init__(self) -> None:
         from fetchlab.sim.cameras import CAMERAS
         from fetchlab.sim.language import LANGUAGES, PHRASINGS
+        from fetchlab.sim.looks import DISTRACTORS, PAIRS
         from fetchlab.sim.shapes import SHAPES
         from fetchlab.sim.tasks.registry import TASKS
+        from fetchlab.sim.variations import VARIATIONS
 
         _check_name("task", self.task, TASKS)
         _check_names("cameras", self.cameras, CAMERAS)
@@ -49,6 +65,10 @@ class EnvConfig:
         _check_names("languages", self.languages, LANGUAGES, least=1)
         _check_name("phrasings", self.phrasings, PHRASINGS)
         _check_name("crowding", self.crowding, CROWDING)
+        _check_name("pairs", self.pairs, PAIRS)
+        _check_name("distractors", self.distractors, DISTRACTORS)
+        _check_name("variation", self.variation, VARIATIONS)
+        _check_name("memory", self.memory, MEMORIES)
         _check_name("action mode", self.action_mode, ACTION_MODES)
         if not 8 <= self.image_size <= 1024:
             raise UserError(f"image_size must be 8 to 1024 pixels, got {self.image_size}")
@@ -56,6 +76,25 @@ class EnvConfig:
             raise UserError(f"control_hz must divide 240 (physics), got {self.control_hz}")
         if not 1 <= self.history <= MAX_HISTORY:
             raise UserError(f"history must be 1 to {MAX_HISTORY} frames, got {self.history}")
+        if self.memory == "first" and self.history == 1:
+            raise UserError("memory of the first frame needs a history of 2 frames or more")
+        if self.distractors in ("colour", "both") and len(self.shapes) == 1:
+            raise UserError(
+                f"distractors {self.distractors} need several shapes, got {self.shapes[0]} alone"
+            )
+
+    @classmethod
+    def of(cls, settings: Mapping[str, Any]) -> EnvConfig:
+        """From fields by name, in which lists may stand for tuples, as in JSON.
+
+        Raises UserError for a name that is none of them.
+        """
+        known = [field.name for field in fields(cls)]
+        for name in settings:
+            if name not in known:
+                raise unknown("setting of the environment", name, known)
+        lists = {key: tuple(value) for key, value in settings.items() if isinstance(value, list)}
+        return cls(**{**settings, **lists})
 
     @property
     def n_views(self) -> int:

@@ -2,31 +2,29 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Sequence
-from dataclasses import fields, replace
-from numbers import Integral
+from dataclasses import asdict, replace
 from typing import Any, SupportsFloat
 
 import gymnasium
 import numpy as np
-from gymnasium import spaces
 from numpy.typing import NDArray
 
 from fetchlab.errors import UserError, unknown
-from fetchlab.sim.actions import ACTION_BOUNDS, checked
-from fetchlab.sim.cameras import CAMERAS, STUDIO, Camera, View
+from fetchlab.sim.actions import checked
 from fetchlab.sim.config import EnvConfig
+from fetchlab.sim.disturbances import Disturbances
 from fetchlab.sim.kinematics import joints_for
 from fetchlab.sim.language import normalized
-from fetchlab.sim.observation import MAX_ROWS, PROPRIOCEPTION
-from fetchlab.sim.robot import Panda, Reading
-from fetchlab.sim.scene import MAX_OBJECTS, Goal, Scene
-from fetchlab.sim.sentence import Sentence
-from fetchlab.sim.table import ROW, Table, object_name
+from fetchlab.sim.pictures import Image, Picture
+from fetchlab.sim.robot import Panda
+from fetchlab.sim.scene import GREY, Goal, Scene
+from fetchlab.sim.spaces import action_space, count_range, observation_space
+from fetchlab.sim.table import Table, object_name
 from fetchlab.sim.tasks.base import TableState
 from fetchlab.sim.tasks.registry import TASKS
-from fetchlab.sim.world import PHYSICS_HZ, Image, Picture, World
+from fetchlab.sim.variations import VARIATIONS
+from fetchlab.sim.views import Views
+from fetchlab.sim.world import PHYSICS_HZ, World
 
 RESET_OPTIONS = ("n_objects", "instruction", "task")
 
@@ -34,11 +32,17 @@ RESET_OPTIONS = ("n_objects", "instruction", "task")
 class Tabletop(gymnasium.Env[dict[str, Any], NDArray[np.float32]]):
     """A Panda, a table with 2 to 20 objects, an instruction.
 
+    Its settings are the fields of EnvConfig, as keywords.
     Actions are absolute targets, held for one control period and clipped to the action space:
     `joint` (8,) 7 joint angles [rad] + gripper opening [m]; `ee` (4,) position [m] + opening [m].
     Observations: `pixels/<camera>` (H, W, 3) uint8, or with history > 1 (T, H, W, 3), the newest
-    last; `agent_pos` (11,) proprioception,
-    `environment_state` (378,) privileged object rows, `instruction`.
+    last; with depth also `depth/<camera>` (H, W) or (T, H, W) float32, distances along the optical
+    axis [m]; `agent_pos` (11,) proprioception, `environment_state` (378,) privileged object rows,
+    `instruction`.
+    `info`: `is_success`, `failure_reason`, `target` (row of the named object), and `cameras`:
+    {camera: {"pose": (4, 4) from the camera to the world [m], with x to the right, y down and z
+    forwards, "intrinsics": (3, 3) [pixels]}}. Where objects fade (task `remember`), reset's `info`
+    holds `before`: {camera: image} of the frame with colours.
     Reward 1 on success. Success and the lifting of a wrong object terminate an episode, the task's
     time limit truncates it; a finished episode stays as it is until `reset`.
     Each environment owns its physics client: create it in the process that uses it.
@@ -50,45 +54,26 @@ class Tabletop(gymnasium.Env[dict[str, Any], NDArray[np.float32]]):
 
     def __init__(
         self,
-        task: str = "fetch",
+        *,
         n_objects: int | tuple[int, int] = (2, 5),
-        cameras: Sequence[str] = ("front", "wrist"),
-        image_size: int = 64,
-        action_mode: str = "joint",
-        control_hz: int = 10,
-        history: int = 1,
-        shapes: Sequence[str] = ("block",),
-        languages: Sequence[str] = ("english",),
-        phrasings: str = "plain",
-        crowding: str = "apart",
         render_mode: str | None = None,
+        **settings: Any,
     ) -> None:
-        self.config = EnvConfig(
-            task=task,
-            cameras=tuple(cameras),
-            image_size=image_size,
-            action_mode=action_mode,
-            control_hz=control_hz,
-            history=history,
-            shapes=tuple(shapes),
-            languages=tuple(languages),
-            phrasings=phrasings,
-            crowding=crowding,
-        )
+        self.config = EnvConfig.of(settings)
         if render_mode not in (None, *self.metadata["render_modes"]):
             raise unknown("render mode", str(render_mode), self.metadata["render_modes"])
-        self._counts = _count_range(n_objects)
+        self._counts = count_range(n_objects)
         self.render_mode = render_mode
-        self.metadata = {**self.metadata, "render_fps": control_hz}
-        self._task = TASKS[task]
-        low, high = ACTION_BOUNDS[action_mode]
-        self.action_space = spaces.Box(np.array(low, np.float32), np.array(high, np.float32))
-        self.observation_space = self._observation_space()
+        self.metadata = {**self.metadata, "render_fps": self.config.control_hz}
+        self._task = TASKS[self.config.task]
+        self.action_space = action_space(self.config)
+        self.observation_space = observation_space(self.config, tuple(self._task.every_form()))
         self._world = World()
         self._robot = Panda(self._world)
         self._table = Table(self._world, self._robot)
-        self.scene = Scene(objects=(), goal=Goal(task=task, target=0))
-        self._frames: deque[dict[str, Image]] = deque(maxlen=history)
+        self._views = Views(self._world, self.config)
+        self._disturbances = Disturbances(self._table, self._robot, self.config.shapes)
+        self.scene = Scene(objects=(), goal=Goal(task=self.config.task, target=0))
         self._result: tuple[dict[str, Any], float, bool, bool, dict[str, Any]] | None = None
 
     @classmethod
@@ -98,8 +83,7 @@ class Tabletop(gymnasium.Env[dict[str, Any], NDArray[np.float32]]):
         n_objects: int | tuple[int, int] = (2, 5),
         render_mode: str | None = None,
     ) -> Tabletop:
-        settings = {field.name: getattr(config, field.name) for field in fields(config)}
-        return cls(n_objects=n_objects, render_mode=render_mode, **settings)
+        return cls(n_objects=n_objects, render_mode=render_mode, **asdict(config))
 
     @property
     def task(self) -> str:
@@ -120,16 +104,27 @@ class Tabletop(gymnasium.Env[dict[str, Any], NDArray[np.float32]]):
         for key in options:
             if key not in RESET_OPTIONS:
                 raise unknown("reset option", key, RESET_OPTIONS)
+        # The variation draws from a stream of its own, which takes nothing from the scene's.
+        (generator,) = self.np_random.spawn(1)
+        conditions = VARIATIONS[self.config.variation].draw(generator)
         self.scene, self._instruction = self._draw(**options)
-        self._table.lay(self.scene)
+        self._table.lay(self.scene, conditions)
+        self._views.begin(conditions, generator)
+        self._disturbances.begin(self.scene, conditions, generator)
         task = self._task.part(self.scene.goal.task)
         self._time_limit = round(task.time_limit * self.config.control_hz)
-        reading, poses = self._robot.read(), self._table.poses()
-        self._judge = task.judge(self.scene, self._state(reading, poses))
+        self._reading, self._poses = self._robot.read(), self._table.poses()
+        self._judge = task.judge(self.scene, self._state())
         self._steps = 0
         self._result = None
-        self._frames.clear()
-        return self._observation(reading, poses), self._info("")
+        before = self._fade() if task.fades else {}
+        return self._observation(), self._info("") | before
+
+    def _fade(self) -> dict[str, Any]:
+        """Show one frame with colours, then paint all objects grey."""
+        frame = self._views.look(self._reading)
+        self._table.paint_objects(GREY)
+        return {"before": frame["pixels"]}
 
     def _draw(
         self,
@@ -138,7 +133,7 @@ class Tabletop(gymnasium.Env[dict[str, Any], NDArray[np.float32]]):
         task: str | None = None,
     ) -> tuple[Scene, str]:
         """A scene and what is said about it."""
-        low, high = self._counts if n_objects is None else _count_range(n_objects)
+        low, high = self._counts if n_objects is None else count_range(n_objects)
         count = int(self.np_random.integers(low, high + 1))
         if instruction is None:
             scene = self._task.scene(self.np_random, self.config, count, task)
@@ -160,16 +155,18 @@ class Tabletop(gymnasium.Env[dict[str, Any], NDArray[np.float32]]):
             return self._result
         if not self.scene.objects:
             raise UserError("the table is empty: call reset before the first step")
-        self._drive(checked(action, self.config.action_mode))
+        targets = checked(action, self.config.action_mode)
+        self._disturbances.strike(self._steps, self._reading, self._poses)
+        self._drive(targets)
         self._world.step(PHYSICS_HZ // self.config.control_hz)
         self._steps += 1
-        reading, poses = self._robot.read(), self._table.poses()
-        self._judge.watch(self._state(reading, poses))
+        self._reading, self._poses = self._robot.read(), self._table.poses()
+        self._judge.watch(self._state())
         terminated = self._judge.success or self._judge.failed
         truncated = not terminated and self._steps >= self._time_limit
         failed = (terminated or truncated) and not self._judge.success
         info = self._info(self._judge.failure_reason() if failed else "")
-        observation = self._observation(reading, poses)
+        observation = self._observation()
         result = observation, float(self._judge.success), terminated, truncated, info
         if terminated or truncated:
             self._result = result
@@ -178,85 +175,46 @@ class Tabletop(gymnasium.Env[dict[str, Any], NDArray[np.float32]]):
     def _drive(self, action: NDArray[np.float64]) -> None:
         *arm, opening = action
         joints = joints_for(np.array(arm)) if self.config.action_mode == "ee" else np.array(arm)
-        self._robot.drive(joints, opening)
+        self._robot.drive(self._disturbances.led_astray(joints), opening)
 
-    def _state(self, reading: Reading, poses: NDArray[np.float64]) -> TableState:
+    def _state(self) -> TableState:
         return TableState(
-            positions=poses[: len(self.scene.objects), :3],
-            tool=reading.tool,
-            opening=reading.gripper_opening,
+            positions=self._poses[: len(self.scene.objects), :3],
+            tool=self._reading.tool,
+            opening=self._reading.gripper_opening,
             holds=lambda row: self._robot.holds(object_name(row)),
         )
 
     # What leaves the environment ----------------------------------------------------------
 
-    def _observation(self, reading: Reading, poses: NDArray[np.float64]) -> dict[str, Any]:
+    def _observation(self) -> dict[str, Any]:
         observation: dict[str, Any] = {
-            "agent_pos": reading.proprioception(),
-            "environment_state": self._table.rows(poses).reshape(-1),
+            "agent_pos": self._reading.proprioception(),
+            "environment_state": self._table.rows(self._poses).reshape(-1),
             "instruction": self._instruction,
         }
         if self.config.cameras:
-            observation["pixels"] = self._pixels(reading)
+            self._views.look(self._reading)
+            observation |= self._views.frames()
         return observation
-
-    def _pixels(self, reading: Reading) -> dict[str, Image]:
-        """What each camera sees: (H, W, 3), or (T, H, W, 3) with history."""
-        size = self.config.image_size
-        frame = {
-            camera: self._world.image(self._view(CAMERAS[camera], reading), size, size)
-            for camera in self.config.cameras
-        }
-        if self.config.history == 1:
-            return frame
-        self._frames.append(frame)
-        while len(self._frames) < self.config.history:  # nothing happened before the start
-            self._frames.append(frame)
-        return {camera: np.stack([past[camera] for past in self._frames]) for camera in frame}
 
     def _info(self, failure_reason: str) -> dict[str, Any]:
         return {
             "is_success": self._judge.success,
             "failure_reason": failure_reason,
             "target": self.scene.target,
+            "cameras": self._views.geometry(self._reading),
         }
 
     def picture(self, camera: str, size: int) -> Picture:
         """Colours, depth [m] and segmentation (body names) of a registered camera, at any size."""
-        if camera not in CAMERAS:
-            raise unknown("camera", camera, CAMERAS)
-        return self._world.picture(self._view(CAMERAS[camera]), size, size)
+        return self._views.picture(camera, size, self._robot.read())
 
     def render(self) -> Image | None:
         """A larger view of the table (480, 640, 3), with shadows."""
         if self.render_mode is None:
             return None
-        return self._world.image(self._view(STUDIO), 640, 480, shadow=True)
-
-    def _view(self, camera: Camera, reading: Reading | None = None) -> View:
-        reading = reading or self._robot.read()
-        return camera.view(reading.hand_position, reading.hand_rotation)
+        return self._views.studio(640, 480, self._robot.read())
 
     def close(self) -> None:
         self._world.close()
-
-    def _observation_space(self) -> spaces.Dict:
-        size, history = self.config.image_size, self.config.history
-        frames = () if history == 1 else (history,)
-        image = spaces.Box(0, 255, (*frames, size, size, 3), np.uint8)
-        parts: dict[str, spaces.Space[Any]] = {
-            "agent_pos": spaces.Box(-4.0, 4.0, (len(PROPRIOCEPTION),), np.float32),
-            "environment_state": spaces.Box(-10.0, 10.0, (MAX_ROWS * ROW,), np.float32),
-            "instruction": Sentence(tuple(self._task.every_form())),
-        }
-        if self.config.cameras:
-            parts["pixels"] = spaces.Dict({camera: image for camera in self.config.cameras})
-        return spaces.Dict(parts)
-
-
-def _count_range(n_objects: object) -> tuple[int, int]:
-    bounds = n_objects if isinstance(n_objects, (tuple, list)) else (n_objects, n_objects)
-    whole = len(bounds) == 2 and all(isinstance(bound, Integral) for bound in bounds)
-    if not whole or not 2 <= bounds[0] <= bounds[1] <= MAX_OBJECTS:
-        raise UserError(f"n_objects must be 2 to {MAX_OBJECTS} or a range within, got {n_objects}")
-    return int(bounds[0]), int(bounds[1])

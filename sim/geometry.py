@@ -91,6 +91,14 @@ class Plates:
 
     plates: tuple[tuple[Triple, Triple], ...]
 
+    def words(self) -> tuple[Words, Words]:
+        """For its collision shapes, and for its visual ones."""
+        # Lists: the engine crashes on tuples here.
+        boxes = {"halfExtents": [list(half) for half, _ in self.plates]}
+        centres = [list(centre) for _, centre in self.plates]
+        solid, drawn = {"collisionFramePositions": centres}, {"visualFramePositions": centres}
+        return boxes | solid, boxes | drawn
+
 
 Geometry = Solid | Plates
 

@@ -93,3 +93,7 @@ class Panda:
     def holds(self, body: str) -> bool:
         """Whether both fingers touch the body."""
         return all(self._world.touching(body, NAME, finger) for finger in FINGERS)
+
+    def touches(self, body: str) -> bool:
+        """Whether any part of the robot touches the body."""
+        return self._world.touching(body, NAME)

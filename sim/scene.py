@@ -13,6 +13,8 @@ COLOURS: dict[str, tuple[float, float, float]] = {  # RGB, 0–1
     "purple": (0.60, 0.15, 0.68),
     "orange": (1.00, 0.50, 0.02),
 }
+GREY = (0.55, 0.55, 0.55)
+TABLE_RGBA = (0.83, 0.79, 0.72, 1.0)
 MAX_OBJECTS = 20
 # Objects lie in this part of the table, all of it in easy reach [m].
 AREA_X, AREA_Y = (0.30, 0.70), (-0.26, 0.26)

@@ -5,18 +5,26 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from fetchlab.sim.geometry import Surface
+from fetchlab.sim.footprint import Pose
+from fetchlab.sim.geometry import Box, Surface
 from fetchlab.sim.observation import IS_BOX, MAX_ROWS, OBJECT_FEATURES, POLICY_FEATURES, POSITION
 from fetchlab.sim.robot import Panda
 from fetchlab.sim.scene import COLOURS, Scene, SceneObject
 from fetchlab.sim.shapes import BOX_RGBA, SHAPES, open_box
-from fetchlab.sim.world import World
+from fetchlab.sim.spaces import ROW
+from fetchlab.sim.variations import Conditions
+from fetchlab.sim.world import TABLE, World
 
 SETTLE_SUBSTEPS = 24
 BOX = "box"
-ROW = 1 + len(OBJECT_FEATURES)  # a row of environment_state: present, then the features
 HEIGHT_AND_YAW = slice(POLICY_FEATURES.stop, None)
 BOX_SURFACE = Surface(friction=1.0)
+# Boards that are only seen, and hide the whole table from one camera: half extents, middle [m].
+SCREENS = {
+    "front": ((0.01, 0.45, 0.35), (0.95, 0.0, 0.33)),
+    "overhead": ((0.12, 0.12, 0.005), (0.5, 0.0, 0.9)),
+}
+SCREEN_RGBA = (0.42, 0.44, 0.47, 1.0)
 
 Array = NDArray[np.float64]
 
@@ -28,12 +36,13 @@ class Table:
         self._world, self._robot = world, robot
         self._objects: list[str] = []
         self._box: list[str] = []
+        self._screens: list[str] = []
         self._looks: NDArray[np.float32] = np.zeros((MAX_ROWS, ROW), np.float32)
 
-    def lay(self, scene: Scene) -> None:
+    def lay(self, scene: Scene, conditions: Conditions) -> None:
         """Put this scene in place of what lies there, with the robot at home."""
         # The last first, so that the engine hands the same slots to the new ones.
-        for name in reversed([*self._objects, *self._box]):
+        for name in reversed([*self._objects, *self._box, *self._screens]):
             self._world.remove(name)
         self._robot.reset()
         self._world.step(1)  # clears the engine's memory of old contacts
@@ -49,6 +58,23 @@ class Table:
         for name in self._objects:
             self._world.put_to_sleep(name)
         self._looks = _looks(scene)
+        self._world.paint(TABLE, conditions.table_rgba)
+        self._screens = [f"{camera}_screen" for camera in conditions.screened]
+        for name, camera in zip(self._screens, conditions.screened, strict=True):
+            half, middle = SCREENS[camera]
+            self._world.add_body(
+                name, Box(half), Surface(0.0), 0, middle, 0, SCREEN_RGBA, hollow=True
+            )
+
+    def paint_objects(self, rgb: tuple[float, float, float]) -> None:
+        """Give all objects one colour, as cameras see them; `rows` still tells their own."""
+        for name in self._objects:
+            self._world.paint(name, (*rgb, 1.0))
+
+    def set_down(self, row: int, shape: str, pose: Pose) -> None:
+        """Lay an object somewhere else, at rest."""
+        x, y, yaw = pose
+        self._world.set_down(object_name(row), (x, y, SHAPES[shape].base), yaw)
 
     def _add(self, name: str, thing: SceneObject) -> None:
         shape, colour = SHAPES[thing.shape], (*COLOURS[thing.colour], 1.0)

@@ -4,46 +4,32 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import cv2
 import numpy as np
 from numpy.typing import NDArray
 
 from fetchlab.sim.cameras import View
 from fetchlab.sim.geometry import Box, Geometry, Plates, Solid, Surface
+from fetchlab.sim.pictures import FAR, NEAR, Depth, Image, Light, Picture, colours, distances
 from fetchlab.sim.quiet import silenced_stderr
+from fetchlab.sim.scene import TABLE_RGBA
 
 with silenced_stderr():  # PyBullet announces its build time when it is imported
     import pybullet
 
 PHYSICS_HZ = 240
+TABLE = "table"  # the name of its top
 TABLE_SIZE = 0.8  # edge of the square table top [m]
 TABLE_CENTRE = (0.4, 0.0)  # its centre; the robot stands at the origin, on the near edge [m]
-TABLE_RGBA = (0.83, 0.79, 0.72, 1.0)
-LIGHT = (0.4, -0.8, 1.6)  # direction the light comes from
-
-NEAR, FAR = 0.02, 4.0  # what cameras see lies between these distances [m]
 
 Vector = Sequence[float] | NDArray[np.floating]
-Image = NDArray[np.uint8]
 
 
 def has_fast_images() -> bool:
     """Whether this PyBullet was built with numpy, and hands over images as arrays, not tuples."""
     return bool(pybullet.isNumpyEnabled())
-
-
-@dataclass(frozen=True)
-class Picture:
-    """What a camera saw."""
-
-    rgb: NDArray[np.uint8]  # (H, W, 3)
-    depth: NDArray[np.float32]  # (H, W) distance along the optical axis [m]
-    segmentation: NDArray[np.int32]  # (H, W) index into `names`; -1 is background
-    names: tuple[str, ...]
 
 
 class World:
@@ -66,7 +52,7 @@ class World:
         )
         pybullet.setGravity(0, 0, -9.81, physicsClientId=self._client)
         half, centre = TABLE_SIZE / 2, (*TABLE_CENTRE, -0.02)
-        self.add_body("table", Box((half, half, 0.02)), Surface(0.8), 0, centre, 0, TABLE_RGBA)
+        self.add_body(TABLE, Box((half, half, 0.02)), Surface(0.8), 0, centre, 0, TABLE_RGBA)
 
     def close(self) -> None:
         if self._client >= 0:
@@ -97,16 +83,18 @@ class World:
         position: Vector,
         yaw: float,
         rgba: Vector,
+        *,
+        hollow: bool = False,
     ) -> None:
-        """A solid [m, kg, rad]; mass 0 makes it immovable."""
+        """A solid [m, kg, rad]; mass 0 makes it immovable, and what is hollow is only seen."""
         collision, visual = self._solid(geometry, tuple(rgba))
         self._bodies[name] = body = pybullet.createMultiBody(
             baseMass=mass,
-            baseCollisionShapeIndex=collision,
+            baseCollisionShapeIndex=-1 if hollow else collision,
             baseVisualShapeIndex=visual,
             basePosition=position,
             useMaximalCoordinates=1,
-            baseOrientation=(0, 0, np.sin(yaw / 2), np.cos(yaw / 2)),
+            baseOrientation=_upright(yaw),
             physicsClientId=self._client,
         )
         pybullet.changeDynamics(
@@ -140,23 +128,26 @@ class World:
         )
 
     def _plates(self, geometry: Plates, rgba: tuple[float, ...]) -> tuple[int, int]:
-        # Lists: the engine crashes on tuples here.
-        halves = [list(half) for half, _ in geometry.plates]
-        centres = [list(centre) for _, centre in geometry.plates]
-        boxes = {
-            "shapeTypes": [pybullet.GEOM_BOX] * len(halves),
-            "halfExtents": halves,
-            "physicsClientId": self._client,
-        }
+        (collision, visual), n = geometry.words(), len(geometry.plates)
+        kind = {"shapeTypes": [pybullet.GEOM_BOX] * n, "physicsClientId": self._client}
         return (
-            pybullet.createCollisionShapeArray(**boxes, collisionFramePositions=centres),
-            pybullet.createVisualShapeArray(
-                **boxes, visualFramePositions=centres, rgbaColors=[rgba] * len(halves)
-            ),
+            pybullet.createCollisionShapeArray(**kind, **collision),
+            pybullet.createVisualShapeArray(**kind, **visual, rgbaColors=[rgba] * n),
         )
 
     def remove(self, name: str) -> None:
         pybullet.removeBody(self._bodies.pop(name), physicsClientId=self._client)
+
+    def paint(self, name: str, rgba: Vector) -> None:
+        pybullet.changeVisualShape(
+            self._bodies[name], -1, rgbaColor=rgba, physicsClientId=self._client
+        )
+
+    def set_down(self, name: str, position: Vector, yaw: float) -> None:
+        """Place a body at rest [m, rad], at once."""
+        pybullet.resetBasePositionAndOrientation(
+            self._bodies[name], position, _upright(yaw), physicsClientId=self._client
+        )
 
     def put_to_sleep(self, name: str) -> None:
         """Spare a body at rest its physics until something touches it."""
@@ -175,12 +166,14 @@ class World:
         )
         return position, math.atan2(2 * (w * z + x * y), 1 - 2 * (y * y + z * z))
 
-    def touching(self, name: str, other: str, other_link: str) -> bool:
+    def touching(self, name: str, other: str, other_link: str | None = None) -> bool:
+        """Whether a body touches this link of another one, or any part of it."""
+        link = {} if other_link is None else {"linkIndexB": self._links[other, other_link]}
         return bool(
             pybullet.getContactPoints(
                 bodyA=self._bodies[name],
                 bodyB=self._bodies[other],
-                linkIndexB=self._links[other, other_link],
+                **link,
                 physicsClientId=self._client,
             )
         )
@@ -257,33 +250,40 @@ class World:
 
     # Cameras ------------------------------------------------------------------------------
 
-    def image(self, view: View, width: int, height: int, *, shadow: bool = False) -> Image:
-        """(H, W, 3) uint8 colours from this viewpoint."""
-        rgba = self._render(view, width, height, shadow, pybullet.ER_NO_SEGMENTATION_MASK)[2]
-        return _colours(rgba, width, height)
+    def image(
+        self, view: View, width: int, height: int, light: Light, *, shadow: bool = False
+    ) -> tuple[Image, Depth]:
+        """(H, W, 3) uint8 colours from this viewpoint, and (H, W) distances [m]."""
+        flags = pybullet.ER_NO_SEGMENTATION_MASK
+        _, _, rgba, buffer, _ = self._render(view, width, height, light, shadow, flags)
+        return colours(rgba, width, height), distances(buffer, width, height)
 
-    def picture(self, view: View, width: int, height: int) -> Picture:
+    def picture(self, view: View, width: int, height: int, light: Light) -> Picture:
         """Colours, depth and segmentation from this viewpoint."""
-        _, _, rgba, buffer, labels = self._render(view, width, height, False, 0)
-        nearness = np.array(buffer, dtype=np.float32).reshape(height, width)
+        _, _, rgba, buffer, labels = self._render(view, width, height, light, False, 0)
         bodies = np.array(labels, dtype=np.int32).reshape(height, width)
         segmentation = np.full_like(bodies, -1)
         for index, body in enumerate(self._bodies.values()):
             segmentation[bodies == body] = index
         return Picture(
-            rgb=_colours(rgba, width, height),
-            depth=FAR * NEAR / (FAR - (FAR - NEAR) * nearness),
+            rgb=colours(rgba, width, height),
+            depth=distances(buffer, width, height),
             segmentation=segmentation,
             names=tuple(self._bodies),
         )
 
-    def _render(self, view: View, width: int, height: int, shadow: bool, flags: int) -> Any:
+    def _render(
+        self, view: View, width: int, height: int, light: Light, shadow: bool, flags: int
+    ) -> Any:
         return pybullet.getCameraImage(
             width,
             height,
             pybullet.computeViewMatrix(view.eye, view.target, view.up),
             pybullet.computeProjectionMatrixFOV(view.fov, width / height, NEAR, FAR),
-            lightDirection=LIGHT,
+            lightDirection=light.direction,
+            lightAmbientCoeff=light.ambient,
+            lightDiffuseCoeff=light.diffuse,
+            lightSpecularCoeff=light.specular,
             shadow=int(shadow),
             flags=flags,
             renderer=pybullet.ER_TINY_RENDERER,
@@ -291,7 +291,6 @@ class World:
         )
 
 
-def _colours(rgba: Any, width: int, height: int) -> Image:
-    # A PyBullet built without numpy returns tuples; the arrays are the same either way.
-    pixels = np.asarray(rgba, dtype=np.uint8).reshape(height, width, 4)
-    return np.asarray(cv2.cvtColor(pixels, cv2.COLOR_RGBA2RGB), dtype=np.uint8)
+def _upright(yaw: float) -> tuple[float, float, float, float]:
+    """The quaternion of a turn about the vertical [rad]."""
+    return 0.0, 0.0, float(np.sin(yaw / 2)), float(np.cos(yaw / 2))

@@ -281,6 +281,7 @@ def test_a_folder_with_something_else_is_left_alone(tmp_path: Path, resume: bool
         ({"counts": ()}, "counts"),
         ({"counts": (2, 21)}, "counts must be 2 to 20"),
         ({"seed": -1}, "seed"),
+        ({"env": EnvConfig(depth=True)}, "keep no depth images: collect without --depth"),
     ],
 )
 def test_settings_are_checked(tmp_path: Path, changes: dict[str, Any], message: str) -> None:

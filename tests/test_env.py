@@ -35,6 +35,8 @@ MIXED = replace(
     crowding="touching",
 )
 
+MOVED, NOISY = (replace(MIXED, variation=name) for name in ("object_moved", "sensor_noise"))
+
 
 def play(env: Tabletop, seed: int, n_objects: int) -> str:
     """A hash of everything that a noisy expert sees, does and earns in an episode."""
@@ -83,7 +85,7 @@ def test_vector_environments_tell_each_scene_apart(mode: str, task: str) -> None
     worlds.close()
 
 
-@pytest.mark.parametrize("config", [SMALL, MIXED], ids=["fetch", "mixed"])
+@pytest.mark.parametrize("config", [SMALL, MIXED, MOVED], ids=["fetch", "mixed", "moved"])
 def test_same_seed_same_episode_after_any_history(config: EnvConfig) -> None:
     cases = [(7, 2), (8, 6), (9, 20)]
     fresh = [play(Tabletop.from_config(config), seed, count) for seed, count in cases]
@@ -98,7 +100,7 @@ def test_same_seed_same_episode_after_any_history(config: EnvConfig) -> None:
     assert len(set(fresh)) == len(fresh)
 
 
-@pytest.mark.parametrize("config", [SMALL, MIXED], ids=["fetch", "mixed"])
+@pytest.mark.parametrize("config", [SMALL, MOVED, NOISY], ids=["fetch", "moved", "noisy"])
 def test_same_seed_same_episode_in_another_process(config: EnvConfig) -> None:
     import multiprocessing
     from concurrent.futures import ProcessPoolExecutor
@@ -178,6 +180,10 @@ def test_a_step_needs_a_scene_and_counts_may_be_numpy_integers() -> None:
         ({"languages": ("german",)}, "unknown language 'german': known are english, chinese"),
         ({"phrasings": "heldout"}, "unknown phrasings 'heldout': did you mean held_out"),
         ({"crowding": "close"}, "unknown crowding 'close': known are apart, touching"),
+        ({"pairs": "none"}, "unknown pairs 'none': known are all, seen, unnamed, held_out"),
+        ({"distractors": "color"}, "unknown distractors 'color': did you mean colour"),
+        ({"distractors": "both"}, "distractors both need several shapes, got block alone"),
+        ({"variation": "frontdark"}, "unknown variation 'frontdark': did you mean front_dark"),
         ({"n_objects": 21}, "2 to 20"),
         ({"n_objects": (5, 3)}, "2 to 20"),
         ({"n_objects": (2,)}, "2 to 20"),

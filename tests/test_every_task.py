@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from tests.factories import make_statistics
 from fetchlab.errors import UserError
 from fetchlab.policy.registry import POLICIES, build_policy, load_policy
 from fetchlab.sim.config import EnvConfig
+from fetchlab.sim.env import Tabletop
 from fetchlab.sim.language import LANGUAGES
 from fetchlab.sim.observation import IS_BOX
 from fetchlab.sim.shapes import SHAPES
@@ -51,6 +53,32 @@ def test_another_version_of_the_object_table_is_refused(tmp_path: Path) -> None:
     state = np.zeros((7, 180), np.float32)
     with pytest.raises(UserError, match="objects by 180 numbers a frame, expected 378: another"):
         lerobot.object_rows(tmp_path, state)
+
+
+def test_a_world_with_every_setting_is_collected_and_replayed(tmp_path: Path) -> None:
+    world = EnvConfig(
+        image_size=16,
+        task="mixed",
+        shapes=tuple(SHAPES),
+        pairs="unnamed",
+        distractors="both",
+        variation="object_moved",
+        crowding="touching",
+    )
+    out = tmp_path / "data"
+    collect(CollectConfig(out=out, episodes=4, counts=(4,), workers=1, env=world))
+    demonstrations = Demonstrations.load(out)
+    assert demonstrations.env_config == world and not demonstrations.before.size
+    env = Tabletop.from_config(world)
+    for episode, (start, end) in enumerate(pairwise(demonstrations.bounds.tolist())):
+        seed = int(demonstrations.scene_seeds[episode])
+        moment = env.reset(seed=seed, options={"n_objects": 4})[0]
+        for frame in range(start, end):
+            state = moment["environment_state"].reshape(len(demonstrations.objects[0]), -1)
+            np.testing.assert_array_equal(state[:, 1:], demonstrations.objects[frame])
+            moment = env.step(demonstrations.executed_actions[frame])[0]
+    with pytest.raises(UserError, match=r"collected with variation object_moved, but .* none"):
+        Demonstrations.load(out, replace(world, variation="none"))
 
 
 @pytest.mark.parametrize("name", LEARNED)

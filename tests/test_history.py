@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,13 @@ def test_the_newest_frame_is_last_and_the_start_stands_for_what_was_before() -> 
         np.testing.assert_array_equal(moment.images, np.concatenate(past))
 
 
+def test_the_first_frame_of_the_episode_can_be_kept_before_the_newest() -> None:
+    now = [moment.images for moment in observed(EnvConfig(image_size=16), 4)]
+    for step, moment in enumerate(observed(replace(PAST, memory="first"), 4)):
+        past = [now[0], now[max(0, step - 1)], now[step]]
+        np.testing.assert_array_equal(moment.images, np.concatenate(past))
+
+
 def test_a_new_episode_forgets_the_last_one() -> None:
     env = Tabletop.from_config(PAST)
     env.reset(seed=1)
@@ -81,6 +89,18 @@ def test_the_dataset_gives_the_same_past(tmp_path: Path) -> None:
             np.testing.assert_array_equal(images, np.stack(expected))
 
 
+def test_the_dataset_keeps_the_first_frame_too(tmp_path: Path) -> None:
+    episodes = write_dataset(tmp_path / "data")
+    world = EnvConfig(image_size=16, history=3, memory="first")
+    demonstrations = Demonstrations.load(tmp_path / "data", world)
+    for number, episode in enumerate(episodes):
+        frames = demonstrations.bounds[number] + np.arange(len(episode))
+        for step, images in enumerate(demonstrations.observations(frames).images):
+            past = [0, max(0, step - 1), step]
+            expected = [episode.images[camera][t] for t in past for camera in SMALL.cameras]
+            np.testing.assert_array_equal(images, np.stack(expected))
+
+
 def test_a_policy_reads_every_frame_and_shows_its_attention_on_the_newest() -> None:
     policy = make_act(history=2)
     batch = make_batch(cameras=4)
@@ -111,3 +131,7 @@ def test_a_history_that_cannot_be_is_told(tmp_path: Path) -> None:
     for wrong in (0, 5):
         with pytest.raises(UserError, match=f"history must be 1 to 4 frames, got {wrong}"):
             EnvConfig(history=wrong)
+    with pytest.raises(UserError, match="the first frame needs a history of 2 frames or more"):
+        EnvConfig(memory="first")
+    with pytest.raises(UserError, match="unknown memory 'last': known are recent, first"):
+        EnvConfig(history=2, memory="last")

@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fetchlab.errors import UserError
-from fetchlab.sim.arrangement import draw_looks
 from fetchlab.sim.config import EnvConfig
 from fetchlab.sim.env import Tabletop
 from fetchlab.sim.language import (
@@ -20,6 +19,7 @@ from fetchlab.sim.language import (
     normalized,
     read_phrase,
 )
+from fetchlab.sim.looks import LookRules, draw_looks
 from fetchlab.sim.scene import COLOURS, Goal, Scene, SceneObject
 from fetchlab.sim.shapes import SHAPES
 from fetchlab.sim.tasks.registry import TASKS
@@ -86,7 +86,7 @@ def test_languages_share_no_word() -> None:
 @given(st.integers(0, 2**32 - 1), st.integers(2, 20), st.sampled_from(list(LANGUAGES)))
 def test_every_name_names_one_object(seed: int, n_objects: int, language: str) -> None:
     generator = np.random.default_rng(seed)
-    scene = scene_of(*draw_looks(generator, n_objects, tuple(SHAPES), n_named=2))
+    scene = scene_of(*draw_looks(generator, n_objects, LookRules(shapes=tuple(SHAPES)), n_named=2))
     for row in (0, 1):
         reference = minimal(scene.objects, row, generator)
         assert reference.rows(scene.objects) == [row]

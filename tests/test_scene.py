@@ -7,6 +7,7 @@ import math
 from collections import Counter
 from dataclasses import replace
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,7 +21,6 @@ from fetchlab.sim.arrangement import (
     GAP_X,
     GAP_Y,
     SPACING,
-    draw_looks,
     draw_scene,
 )
 from fetchlab.sim.cameras import CAMERAS
@@ -34,6 +34,7 @@ from fetchlab.sim.kinematics import (
     WORKSPACE_UPPER,
     joints_for,
 )
+from fetchlab.sim.looks import DISTRACTORS, PAIRS
 from fetchlab.sim.observation import HEIGHT, Observation
 from fetchlab.sim.robot import ARM_JOINTS, NAME, Panda
 from fetchlab.sim.scene import (
@@ -123,29 +124,6 @@ def test_objects_keep_clear_of_each_other_and_of_what_must_stay_free(
         assert AREA_X[0] <= free[0] <= AREA_X[1] and AREA_Y[0] <= free[1] <= AREA_Y[1]
 
 
-@given(shape_sets, counts, seeds)
-def test_what_is_named_is_the_only_one_of_its_kind(
-    shapes: tuple[str, ...], n_objects: int, seed: int
-) -> None:
-    looks = draw_looks(np.random.default_rng(seed), n_objects, shapes, n_named=2)
-    assert len(looks) == n_objects
-    assert looks.count(looks[0]) == looks.count(looks[1]) == 1
-
-
-def test_most_scenes_are_hard() -> None:
-    """What is named shares its colour with one object and its shape with another."""
-    hard = 0
-    for seed in range(300):
-        (colour, shape), *others = draw_looks(np.random.default_rng(seed), 5, EVERY_SHAPE)
-        hard += {colour} <= {c for c, _ in others} and {shape} <= {s for _, s in others}
-    assert 150 < hard < 240
-
-
-def test_any_kind_may_be_named() -> None:
-    named = Counter(draw_looks(np.random.default_rng(s), 4, EVERY_SHAPE)[0] for s in range(1500))
-    assert len(named) == 30 and min(named.values()) > 25
-
-
 @given(st.sampled_from(list(TASKS)), shape_sets, counts, seeds)
 def test_crowded_objects_touch_neighbours_and_overlap_nothing(
     task: str, shapes: tuple[str, ...], n_objects: int, seed: int
@@ -177,15 +155,10 @@ def test_every_scene_is_settled(task: str, crowding: str) -> None:
         env.close()
 
 
-def fingerprint(task: str, shapes: tuple[str, ...], crowding: str) -> str:
+def fingerprint(task: str, **settings: Any) -> str:
     """Of scenes as the tests' seeds draw them, and of what is said about them."""
-    config = EnvConfig(
-        task=task,
-        shapes=shapes,
-        crowding=crowding,
-        languages=("english", "chinese"),
-        phrasings="held_out",
-    )
+    languages = ("english", "chinese")
+    config = EnvConfig(task=task, languages=languages, phrasings="held_out", **settings)
     digest = hashlib.sha256()
     for seed in range(10):
         generator = np.random.default_rng(seed)
@@ -206,13 +179,32 @@ PINNED = {
     "place_in_box": ("482f85ab9f5a", "dde7b012eb66", "20b3f8a6470e", "03134bd733f5"),
     "place_beside": ("aecfe045d05f", "2a64ac502e22", "4b5eaeedc776", "110233af8ea0"),
     "mixed": ("6e6ec8e0a16b", "8b82bb7c83c6", "d33acb8c7303", "63b10af4dde8"),
+    "remember": ("cfef10f5d208", "80d87cdb671d", "dee78c8b700d", "a36516a59471"),
 }
 
 
 @pytest.mark.parametrize("task", TASKS)
 def test_the_scenes_are_those_of_ever(task: str) -> None:
     settings = [(shapes, how) for shapes in (("block",), EVERY_SHAPE) for how in CROWDING]
-    assert tuple(fingerprint(task, shapes, how) for shapes, how in settings) == PINNED[task]
+    drawn = tuple(fingerprint(task, shapes=shapes, crowding=how) for shapes, how in settings)
+    assert drawn == PINNED[task]
+
+
+PINNED_LOOKS = {
+    "seen": "16e05c2be3d0",
+    "unnamed": "9f796374797a",
+    "held_out": "382491970775",
+    "colour": "c9b5ef6c3662",
+    "shape": "32e79063d9b4",
+    "both": "d1273c5ee974",
+}
+
+
+@pytest.mark.parametrize("name", PINNED_LOOKS)
+def test_the_looks_are_those_of_ever(name: str) -> None:
+    kind = "pairs" if name in PAIRS else "distractors"
+    assert {*PAIRS, *DISTRACTORS} - {*PINNED_LOOKS} == {"all", "mixed"}  # these are the default
+    assert fingerprint("mixed", shapes=EVERY_SHAPE, **{kind: name}) == PINNED_LOOKS[name]
 
 
 @given(

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import cv2
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
@@ -21,13 +18,11 @@ from fetchlab.policy.base import Array, Statistics, TrainingBatch
 from fetchlab.sim.config import EnvConfig
 from fetchlab.sim.observation import ObservationBatch, as_views
 from fetchlab.train import lerobot
+from fetchlab.train.decoding import OnDecoded, decoded
 from fetchlab.train.feature_statistics import column_array
 
 Indices = NDArray[np.int64]
-OnDecoded = Callable[[int, int], None]
-"""called with (images decoded, images in all)"""
 HELD_OUT_FRACTION = 0.05
-DECODED_AT_ONCE = 256  # images a thread takes on
 NUMERIC_COLUMNS = (
     "observation.state",
     "observation.environment_state",
@@ -43,6 +38,7 @@ class Demonstrations:
 
     env_config: EnvConfig  # the world they show, with the cameras that were loaded
     images: NDArray[np.uint8]  # (F, C, H, W, 3)
+    before: NDArray[np.uint8]  # (E, C, H, W, 3) what was shown before; C is 0 if nothing was
     proprioception: Array  # (F, P)
     objects: Array  # (F, M, features)
     objects_mask: NDArray[np.bool_]  # (F, M)
@@ -69,18 +65,20 @@ class Demonstrations:
         _refuse_other_world(root, recorded, env_config)
         episodes = lerobot.read_table(root / lerobot.EPISODES_PATH)
         paths = _data_paths(root, episodes)
-        keys = [lerobot.camera_key(camera) for camera in env_config.cameras]
-        table = pa.concat_tables(
-            [lerobot.read_table(path, [*NUMERIC_COLUMNS, *keys]) for path in paths]
-        )
+        keys = {camera: lerobot.camera_key(camera) for camera in env_config.cameras}
+        before = lerobot.before_keys(env_config)
+        columns = [*NUMERIC_COLUMNS, *keys.values(), *before.values()]
+        table = pa.concat_tables([lerobot.read_table(path, columns) for path in paths])
         lengths = column_array(episodes, "length")
         if not len(table) == lengths.sum() == lerobot.read_info(root).get("total_frames"):
             raise UserError(f"{root} is incomplete: its files do not hold the frames they announce")
         arrays, instructions = _numeric_arrays(root, table), _instructions(root)
         _refuse_foreign_files(root, env_config, arrays, instructions)
+        starts = np.cumsum(lengths) - lengths
         return cls(
             env_config=env_config,
-            images=_decode(root, table, env_config, on_decoded),
+            images=decoded(root, table, keys, env_config.image_size, on_decoded),
+            before=decoded(root, table.take(starts), before, env_config.image_size),
             **arrays,
             instructions=instructions,
             lengths=lengths,
@@ -129,18 +127,28 @@ class Demonstrations:
     def observations(self, frames: Indices) -> ObservationBatch:
         """What the policy would have seen at these frames."""
         return ObservationBatch(
-            images=as_views(self.images[self._past(frames)]),
+            images=as_views(self._past(frames)),
             proprioception=self.proprioception[frames],
             objects=self.objects[frames],
             objects_mask=self.objects_mask[frames],
             instructions=tuple(self.instructions[task] for task in self.task_index[frames]),
         )
 
-    def _past(self, frames: Indices) -> Indices:
-        """(B, T) each frame and those before it; where the episode had not begun, its first."""
-        steps = frames[:, None] - np.arange(self.env_config.history)[::-1]
-        past: Indices = np.maximum(steps, self._starts[frames][:, None])
-        return past
+    def _past(self, frames: Indices) -> NDArray[np.uint8]:
+        """(B, T, C, H, W, 3) what is remembered at each frame, itself last.
+
+        Where the episode had not begun, that is what was shown before, or its first frame.
+        """
+        starts = self._starts[frames][:, None]  # (B, 1)
+        steps = frames[:, None] - np.arange(self.env_config.history)[::-1]  # (B, T)
+        if self.env_config.memory == "first":
+            steps[:, :1] = starts - 1
+        images: NDArray[np.uint8] = self.images[np.maximum(steps, starts)]
+        if self.before.size:
+            episodes = np.searchsorted(self.bounds, frames, side="right") - 1  # (B,)
+            rows, _ = np.nonzero(steps < starts)
+            images[steps < starts] = self.before[episodes[rows]]
+        return images
 
     def chunks(self, frames: Indices, chunk_size: int) -> tuple[Array, NDArray[np.bool_]]:
         """The next K targets from each frame's own moment on, and which lie in its episode."""
@@ -160,15 +168,14 @@ def recorded_config(root: Path) -> EnvConfig:
     """The world that a dataset shows."""
     recorded = lerobot.read_info(root)["fetchlab"].get("env", {})
     try:
-        lists = {key: tuple(value) for key, value in recorded.items() if isinstance(value, list)}
-        return EnvConfig(**{**recorded, **lists})
+        return EnvConfig.of(recorded)
     except (TypeError, UserError) as error:
         raise UserError(f"{root / lerobot.INFO_PATH} shows a world unknown here: {error}") from None
 
 
 def _refuse_other_world(root: Path, recorded: EnvConfig, wanted: EnvConfig) -> None:
-    """A policy may look through fewer cameras than were recorded, or at more frames of them; all
-    else must be equal."""
+    """A policy may look through fewer cameras than were recorded, or remember more of their frames;
+    all else must be equal."""
     missing = [camera for camera in wanted.cameras if camera not in recorded.cameras]
     if missing:
         raise UserError(
@@ -176,7 +183,7 @@ def _refuse_other_world(root: Path, recorded: EnvConfig, wanted: EnvConfig) -> N
             f"looks through {', '.join(wanted.cameras)}: collect with --cameras "
             f"{' '.join(wanted.cameras)}"
         )
-    ignored = {"cameras", "history"} | (set() if wanted.cameras else {"image_size"})
+    ignored = {"cameras", "history", "memory"} | (set() if wanted.cameras else {"image_size"})
     for field in fields(EnvConfig):
         have, want = getattr(recorded, field.name), getattr(wanted, field.name)
         if field.name not in ignored and have != want:
@@ -229,40 +236,6 @@ def _numeric_arrays(root: Path, table: pa.Table) -> dict[str, Any]:
         "executed_actions": column_array(table, "executed.action"),
         "task_index": column_array(table, "task_index"),
     }
-
-
-def _decode(
-    root: Path, table: pa.Table, env: EnvConfig, on_decoded: OnDecoded | None
-) -> NDArray[np.uint8]:
-    """Every camera image, (F, C, H, W, 3); OpenCV decodes outside the interpreter's lock."""
-    size, total = env.image_size, len(table) * len(env.cameras)
-    images = np.empty((len(table), len(env.cameras), size, size, 3), np.uint8)
-    starts, done = range(0, len(table), DECODED_AT_ONCE), 0
-    with ThreadPoolExecutor() as pool:
-        for camera, name in enumerate(env.cameras):
-            pngs = table.column(lerobot.camera_key(name)).combine_chunks().field("bytes")
-            parts = [pngs[start : start + DECODED_AT_ONCE].to_pylist() for start in starts]
-            outs = [images[start : start + DECODED_AT_ONCE, camera] for start in starts]
-            for start, readable in zip(starts, pool.map(_decode_pngs, parts, outs), strict=True):
-                done += readable
-                if readable < len(images[start : start + DECODED_AT_ONCE]):
-                    raise UserError(
-                        f"{root}: frame {start + readable} of camera {name} is no {size}x{size} "
-                        "PNG; restore the dataset or collect it again"
-                    )
-                if on_decoded:
-                    on_decoded(done, total)
-    return images
-
-
-def _decode_pngs(pngs: list[bytes | None], outs: NDArray[np.uint8]) -> int:
-    """Into `outs` (n, H, W, 3), red first, up to the first that is no image of this size."""
-    for row, (png, out) in enumerate(zip(pngs, outs, strict=True)):
-        image = cv2.imdecode(np.frombuffer(png, np.uint8), cv2.IMREAD_COLOR) if png else None
-        if image is None or image.shape != out.shape:
-            return row
-        cv2.cvtColor(image, cv2.COLOR_BGR2RGB, dst=out)
-    return len(pngs)
 
 
 def _fingerprint(paths: list[Path]) -> str:

@@ -55,6 +55,8 @@ class CollectConfig:
             raise UserError(f"counts must be 2 to {MAX_OBJECTS} objects each, got {counts}")
         if self.env.history != 1:
             raise UserError("a dataset keeps every frame once: give --history to train, not here")
+        if self.env.depth:
+            raise UserError("demonstrations keep no depth images: collect without --depth")
         for name, value in asdict(self.noise).items():
             if not 0 <= value <= 1:  # metres, a factor and two chances
                 raise UserError(f"noise.{name} must be 0 to 1, got {value:g}")
@@ -89,6 +91,7 @@ class Recording:
     """An attempt while it runs."""
 
     scene_seed: int
+    before: dict[str, NDArray[np.uint8]]
     observations: list[Mapping[str, Any]] = field(default_factory=list)
     actions: list[Array] = field(default_factory=list)
     executed_actions: list[Array] = field(default_factory=list)
@@ -100,6 +103,7 @@ class Recording:
         return Episode(
             about=about,
             images={c: np.stack([o["pixels"][c] for o in self.observations]) for c in cameras},
+            before=self.before,
             proprioception=np.stack([o["agent_pos"] for o in self.observations]),
             environment_state=np.stack([o["environment_state"] for o in self.observations]),
             actions=np.stack(self.actions),
@@ -144,8 +148,8 @@ def _attempt(
     generator: np.random.Generator,
 ) -> Recording:
     scene_seed = 2 * int(generator.integers(2**30))  # even; evaluation takes odd seeds only
-    recording = Recording(scene_seed=scene_seed)
-    moment, _ = environment.reset(seed=scene_seed, options={"n_objects": n_objects})
+    moment, info = environment.reset(seed=scene_seed, options={"n_objects": n_objects})
+    recording = Recording(scene_seed=scene_seed, before=info.get("before", {}))
     expert.reset()
     finished = False
     while not finished:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from fetchlab.errors import UserError
 from fetchlab.sim.config import EnvConfig
 from fetchlab.sim.observation import MAX_ROWS, OBJECT_FEATURES, PROPRIOCEPTION
+from fetchlab.sim.tasks.registry import TASKS
 
 CODEBASE_VERSION = "v3.0"
 FILES_PER_CHUNK = 1000
@@ -34,6 +35,16 @@ def camera_key(camera: str) -> str:
     return f"observation.images.{camera}"
 
 
+def before_keys(env: EnvConfig) -> dict[str, str]:
+    """Camera → column of the frame before the first, the same all through an episode.
+
+    Only where objects fade; the first observation of an episode comes after it.
+    """
+    if not TASKS[env.task].fades:
+        return {}
+    return {camera: f"observation.before.{camera}" for camera in env.cameras}
+
+
 def features_of(env: EnvConfig) -> Features:
     """Every column of a dataset recorded in this world, as `info.json` describes it."""
     shape = [env.image_size, env.image_size, 3]
@@ -41,6 +52,7 @@ def features_of(env: EnvConfig) -> Features:
     action = _vector(_action_names(env))
     return {
         **{camera_key(camera): image for camera in env.cameras},
+        **dict.fromkeys(before_keys(env).values(), image),
         "observation.state": _vector(PROPRIOCEPTION),
         "observation.environment_state": _vector(_environment_state_names()),
         "action": action,  # the expert's clean target, the label

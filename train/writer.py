@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -39,6 +39,8 @@ class Episode:
 
     about: AboutEpisode
     images: dict[str, NDArray[np.uint8]]  # camera → (T, H, W, 3)
+    before: dict[str, NDArray[np.uint8]] = field(default_factory=dict)
+    """camera → (H, W, 3) shown before the episode, where objects fade"""
     proprioception: NDArray[np.float32]  # (T, P)
     environment_state: NDArray[np.float32]  # (T, M * (1 + F))
     actions: NDArray[np.float32]  # (T, A) the expert's clean targets
@@ -56,6 +58,10 @@ def episode_table(episode: Episode, env: EnvConfig) -> pa.Table:
     last = np.arange(len(episode)) == len(episode) - 1
     columns = {
         **{lerobot.camera_key(c): _png_structs(images) for c, images in episode.images.items()},
+        **{
+            key: _png_structs(episode.before[camera][None]) * len(episode)
+            for camera, key in lerobot.before_keys(env).items()
+        },
         "observation.state": episode.proprioception,
         "observation.environment_state": episode.environment_state,
         "action": episode.actions,

@@ -27,6 +27,7 @@ from fetchlab.sim.language import (
     read,
     the_one,
 )
+from fetchlab.sim.looks import LookRules
 from fetchlab.sim.scene import COLOURS, DIRECTIONS, Goal, Scene, is_reached
 
 
@@ -64,6 +65,8 @@ class Task(ABC):
     """whether an open box stands on the table"""
     has_other: ClassVar[bool] = False
     """whether sentences name a second object, and a side of it"""
+    fades: ClassVar[bool] = False
+    """whether all objects turn grey before the first observation, after one frame with colours"""
 
     @abstractmethod
     def judge(self, scene: Scene, start: TableState) -> Judge:
@@ -95,7 +98,9 @@ class Task(ABC):
         chosen = drawn if part is None else self.part(part)
         wanted = Wanted(
             task=chosen.name,
-            shapes=config.shapes,
+            looks=LookRules(
+                shapes=config.shapes, pairs=config.pairs, distractors=config.distractors
+            ),
             crowding=config.crowding,
             with_box=chosen.has_box,
             with_other=chosen.has_other,

@@ -6,6 +6,7 @@ from fetchlab.sim.tasks.mixed import Mixed
 from fetchlab.sim.tasks.place_beside import PlaceBeside
 from fetchlab.sim.tasks.place_in_box import PlaceInBox
 from fetchlab.sim.tasks.reach import Reach
+from fetchlab.sim.tasks.remember import Remember
 
 TASKS: dict[str, Task] = {
     "fetch": Fetch(),
@@ -13,4 +14,5 @@ TASKS: dict[str, Task] = {
     "place_in_box": PlaceInBox(),
     "place_beside": PlaceBeside(),
     "mixed": Mixed(),
+    "remember": Remember(),
 }
