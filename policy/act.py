@@ -17,7 +17,6 @@ from fetchlab.policy.blocks import (
     DecoderAttention,
     DecoderBlock,
     Encoder,
-    EncoderBlock,
 )
 from fetchlab.policy.learned import ChunkedPolicy, PolicyConfig, evaluating
 from fetchlab.policy.pointing import Pointing
@@ -152,8 +151,11 @@ class ActPolicy(ChunkedPolicy):
             and config.pointing_weight > 0
             else None
         )
-        self.style = build_style_encoder(config) if config.use_cvae else None
-        self.style_projection = nn.Linear(config.latent_dim, width) if config.use_cvae else None
+        self.style = self.style_projection = None
+        if config.use_cvae:
+            sizes = {"chunk_size": config.chunk_size, "latent_dim": config.latent_dim}
+            self.style = latent.StyleEncoder(block, action_dim=env_config.action_dim, **sizes)
+            self.style_projection = nn.Linear(config.latent_dim, width)
 
     @property
     def config(self) -> ActConfig:
@@ -254,7 +256,7 @@ class ActPolicy(ChunkedPolicy):
         with_positions: bool = False,
         weights_of: Sequence[int] = (),
     ) -> Answers:
-        words = self.instruction(observations.instructions)  # (B, L, D)
+        words = self._heard(observations, context)  # (B, L, D)
         told = INSTRUCTION_GAIN * self.instruction.mean(observations.instructions)  # (B, D)
         queries = self.action_queries + told[:, None]  # (B, K, D)
         n_silent = 0
@@ -273,6 +275,11 @@ class ActPolicy(ChunkedPolicy):
         n_actions = len(self.action_queries)
         return Answers(answers[:, :n_actions], answers[:, n_actions:], attention)
 
+    def _heard(self, observations: ObservationBatch, context: TokenGroup) -> TokenGroup:
+        """What the queries read beside each other: the words of the sentence."""
+        words: TokenGroup = self.instruction(observations.instructions)  # (B, L, D)
+        return words
+
     def _sample_style(self, batch: TrainingBatch) -> tuple[Tensor | None, Tensor | None]:
         """z (B, Z) from the expert's actions, and its divergence from the prior."""
         if self.style is None:
@@ -287,13 +294,3 @@ class ActPolicy(ChunkedPolicy):
             z = torch.zeros(n_rows, self._config.latent_dim, device=self.device)
         token = self.style_projection(z)[:, None]  # (B, 1, D)
         return TokenGroup(token, torch.ones_like(token[..., 0], dtype=torch.bool))
-
-
-def build_style_encoder(config: ActConfig) -> latent.StyleEncoder:
-    return latent.StyleEncoder(
-        action_dim=config.env_config.action_dim,
-        chunk_size=config.chunk_size,
-        latent_dim=config.latent_dim,
-        block=EncoderBlock(config.block),
-        d_model=config.d_model,
-    )

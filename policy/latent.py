@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from fetchlab.policy.blocks import EncoderBlock
+from fetchlab.policy.blocks import BlockConfig, EncoderBlock
 from fetchlab.tokenizers.base import TokenGroup
 from fetchlab.tokenizers.positions import LearnedPositions1d
 
@@ -14,20 +14,14 @@ class StyleEncoder(nn.Module):
     """Reads the proprioception token and the encoded chunk; gives a Gaussian over z (B, Z)."""
 
     def __init__(
-        self,
-        *,
-        action_dim: int,
-        chunk_size: int,
-        latent_dim: int,
-        block: EncoderBlock,
-        d_model: int,
+        self, block: BlockConfig, *, action_dim: int, chunk_size: int, latent_dim: int
     ) -> None:
         super().__init__()
-        self.summary = nn.Parameter(torch.randn(1, 1, d_model))
-        self.action_projection = nn.Linear(action_dim, d_model)
-        self.positions = LearnedPositions1d(chunk_size, d_model)
-        self.block = block
-        self.to_gaussian = nn.Linear(d_model, 2 * latent_dim)
+        self.block = EncoderBlock(block)
+        self.summary = nn.Parameter(torch.randn(1, 1, block.d_model))
+        self.action_projection = nn.Linear(action_dim, block.d_model)
+        self.positions = LearnedPositions1d(chunk_size, block.d_model)
+        self.to_gaussian = nn.Linear(block.d_model, 2 * latent_dim)
 
     def forward(self, robot: TokenGroup, actions: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         """Mean and log-variance (B, Z) from the robot's token (B, 1, D) and actions (B, K, A)."""

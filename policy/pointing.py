@@ -26,6 +26,7 @@ class Pointing(nn.Module):
 
     def __init__(self, cameras: Sequence[str]) -> None:
         super().__init__()
+        self.n_cameras = len(cameras)
         self.still = [i for i, name in enumerate(cameras) if not CAMERAS[name].on_hand]
         matrices = [projection(CAMERAS[cameras[i]]) for i in self.still]
         matrix = torch.tensor(np.array(matrices), dtype=torch.float32).reshape(-1, 3, 4)
@@ -36,17 +37,24 @@ class Pointing(nn.Module):
 
         `known` (B, J) tells which of them there are. A camera counts where it sees the object.
         """
-        points = nn.functional.pad(positions, (0, 1), value=1.0)  # (B, J, 4) homogeneous
-        seen = torch.einsum("sik,bjk->bsji", self.cameras, points)  # (B, S, J, 3)
-        u, v = (seen[..., 0] / seen[..., 2], seen[..., 1] / seen[..., 2])  # (B, S, J)
         maps = maps[:, :, self.still].transpose(1, 2)  # (B, S, J, rows, columns)
         share = maps / maps.sum(dim=(-2, -1), keepdim=True).clamp(min=LEAST)
-        target = (
-            near_cells(v, maps.shape[-2])[..., None] * near_cells(u, maps.shape[-1])[..., None, :]
-        )
+        return self.loss_of_shares(share, positions, known)
+
+    def loss_of_shares(self, share: Tensor, positions: Tensor, known: Tensor) -> Tensor:
+        """The same of the still cameras' maps alone (B, S, J, rows, columns), each of sum 1."""
+        u, v = self.project(positions)  # (B, S, J)
+        rows, columns = share.shape[-2:]
+        target = near_cells(v, rows)[..., None] * near_cells(u, columns)[..., None, :]
         inside = (u > 0) & (u < 1) & (v > 0) & (v < 1) & known[:, None]  # (B, S, J)
         entropy = -(target * share.clamp(min=LEAST).log()).sum(dim=(-2, -1))  # (B, S, J)
         return masked_mean(entropy[..., None], inside)
+
+    def project(self, points: Tensor) -> tuple[Tensor, Tensor]:
+        """u and v (B, S, J), from 0 to 1 across each image, of points (B, J, 3) [m]."""
+        points = nn.functional.pad(points, (0, 1), value=1.0)  # (B, J, 4) homogeneous
+        seen = torch.einsum("sik,bjk->bsji", self.cameras, points)  # (B, S, J, 3)
+        return seen[..., 0] / seen[..., 2], seen[..., 1] / seen[..., 2]
 
 
 def near_cells(coordinate: Tensor, n_cells: int) -> Tensor:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, fields, is_dataclass
+from dataclasses import MISSING, Field, asdict, fields, is_dataclass
 from pathlib import Path
 from typing import Any, TypeVar, get_type_hints
 
@@ -56,16 +56,26 @@ def read_weights(folder: Path) -> dict[str, Tensor]:
 
 
 def build_config(config_class: type[Config], values: Mapping[str, Any], source: Path) -> Config:
-    """A configuration from JSON values. Raises UserError naming keys that do not match."""
+    """A configuration from JSON values. Raises UserError naming keys that do not match.
+
+    A setting that came later is left at its default, which is how it was before there was one.
+    """
     hints = get_type_hints(config_class)
-    known = {field.name for field in fields(config_class)}  # type: ignore[arg-type]
-    if known != values.keys():
-        raise UserError(f"{source} was written with other settings: {_difference(known, values)}")
+    every = fields(config_class)  # type: ignore[arg-type]
+    known = {field.name for field in every}
+    expected = known & values.keys() | {field.name for field in every if _is_required(field)}
+    if expected != values.keys():
+        difference = _difference(expected, values)
+        raise UserError(f"{source} was written with other settings: {difference}")
     decoded = {name: _decode(hints[name], value, source) for name, value in values.items()}
     try:
         return config_class(**decoded)
     except TypeError as error:  # its checks met a value of another kind
         raise UserError(f"{source} holds a setting of the wrong kind ({error})") from None
+
+
+def _is_required(field: Field[Any]) -> bool:
+    return field.default is MISSING and field.default_factory is MISSING
 
 
 def load_weights(module: nn.Module, weights: Mapping[str, Tensor], folder: Path) -> None:

@@ -13,6 +13,7 @@ from fetchlab.sim.config import EnvConfig
 from fetchlab.sim.tasks.registry import TASKS
 
 if TYPE_CHECKING:
+    from fetchlab.policy.expert import Expert
     from fetchlab.policy.learned import ChunkedPolicy, PolicyConfig
 
 
@@ -23,6 +24,8 @@ class PolicyEntry:
     description: str
     policy_class: Callable[[], type[ChunkedPolicy]] | None
     """None for a policy that is not learned"""
+    scripted: Callable[[], type[Expert]] | None = None
+    """None for a learned policy"""
     sees_images: bool = True
     """whether it looks through cameras; the others know the object list"""
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -37,10 +40,28 @@ def _act() -> type[ChunkedPolicy]:
     return ActPolicy
 
 
+def _act_pointers() -> type[ChunkedPolicy]:
+    from fetchlab.policy.act_pointers import ActPointersPolicy
+
+    return ActPointersPolicy
+
+
 def _slot_mlp() -> type[ChunkedPolicy]:
     from fetchlab.policy.slot_mlp import SlotMlpPolicy
 
     return SlotMlpPolicy
+
+
+def _expert() -> type[Expert]:
+    from fetchlab.policy.expert import Expert
+
+    return Expert
+
+
+def _blind_expert() -> type[Expert]:
+    from fetchlab.policy.blind import BlindExpert
+
+    return BlindExpert
 
 
 POLICIES: Mapping[str, PolicyEntry] = {
@@ -48,6 +69,11 @@ POLICIES: Mapping[str, PolicyEntry] = {
         description="transformer on camera pixels",
         policy_class=_act,
         training={"steps": 1800, "batch_size": 32, "learning_rate": 4e-3},
+    ),
+    "act_pointers": PolicyEntry(
+        description="act with a pointer to each named object: for tasks that name two",
+        policy_class=_act_pointers,
+        training={"steps": 6000, "batch_size": 32, "learning_rate": 2e-3},
     ),
     "act_objects": PolicyEntry(
         description="the same transformer on the simulator's object list",
@@ -71,6 +97,13 @@ POLICIES: Mapping[str, PolicyEntry] = {
     "expert": PolicyEntry(
         description="scripted expert on the simulator's object list",
         policy_class=None,
+        scripted=_expert,
+        sees_images=False,
+    ),
+    "expert_blind": PolicyEntry(
+        description="the expert on any object, whatever the sentence names: the chance level",
+        policy_class=None,
+        scripted=_blind_expert,
         sees_images=False,
     ),
 }
@@ -83,8 +116,13 @@ def entry(name: str) -> PolicyEntry:
     return POLICIES[name]
 
 
+def is_scripted(name: str) -> bool:
+    """Whether a policy of this name needs no training."""
+    return name in POLICIES and POLICIES[name].scripted is not None
+
+
 def learned_class(name: str) -> type[ChunkedPolicy]:
-    """The class of a learned policy. Raises UserError for the expert and for unknown names."""
+    """The class of a learned policy. Raises UserError for scripted ones and unknown names."""
     load_class = entry(name).policy_class
     if load_class is None:
         raise UserError(f"policy {name} is scripted: it has nothing to train or load")
@@ -113,14 +151,13 @@ def build_policy(
 
 
 def load_policy(source: Path | str, env_config: EnvConfig | None = None) -> Policy:
-    """A trained policy from its folder, or the expert by its name, in the given world.
+    """A trained policy from its folder, or a scripted one by its name, in the given world.
 
     Raises UserError when there is no such folder, or nothing that fits inside.
     """
-    if str(source) == "expert":
-        from fetchlab.policy.expert import Expert
-
-        return Expert(env_config or EnvConfig(cameras=()))
+    scripted = POLICIES[str(source)].scripted if is_scripted(str(source)) else None
+    if scripted is not None:
+        return scripted()(env_config or EnvConfig(cameras=()))
     folder = Path(source)
     if not folder.is_dir():
         if len(folder.parts) > 1:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from fetchlab.policy.act import ActConfig, ActPolicy
+from fetchlab.policy.act_pointers import ActPointersConfig, ActPointersPolicy
 from fetchlab.policy.base import Statistics, TrainingBatch
 from fetchlab.policy.slot_mlp import SlotMlpConfig, SlotMlpPolicy
 from fetchlab.sim.config import EnvConfig
@@ -20,6 +21,7 @@ from fetchlab.sim.observation import (
     ObservationBatch,
 )
 from fetchlab.sim.scene import COLOURS
+from fetchlab.sim.tasks.registry import TASKS
 
 SENTENCES = tuple(f"fetch the {colour} block" for colour in COLOURS)
 PHRASES = tuple(f"{colour} block" for colour in COLOURS)
@@ -97,6 +99,24 @@ def make_act(
     settings = {"sentences": SENTENCES, "phrases": PHRASES, **settings}
     config = ActConfig(env_config=env_config, **settings)
     return ActPolicy(config, make_statistics(env_config.action_dim))
+
+
+def make_act_pointers(
+    *,
+    image_size: int = 16,
+    cameras: tuple[str, ...] = ("front", "wrist"),
+    task: str = "fetch",
+    **settings: Any,
+) -> ActPointersPolicy:
+    """A small transformer policy with pointers."""
+    env_config = EnvConfig(cameras=cameras, image_size=image_size, task=task)
+    settings = {"d_model": 16, "d_feedforward": 32, **settings}
+    words = {
+        "sentences": TASKS[task].sentences(env_config),
+        "phrases": TASKS[task].phrases(env_config),
+    }
+    config = ActPointersConfig(env_config=env_config, **{**words, **settings})
+    return ActPointersPolicy(config, make_statistics(env_config.action_dim))
 
 
 def make_slot_mlp(**settings: Any) -> SlotMlpPolicy:

@@ -14,9 +14,9 @@ from tests.factories import PHRASES, make_act, make_batch, make_observations
 from fetchlab.errors import UserError
 from fetchlab.policy.position_queries import PositionQueries
 from fetchlab.policy.references import look
-from fetchlab.sim.arrangement import draw_looks
 from fetchlab.sim.config import EnvConfig
 from fetchlab.sim.language import Reference, read_phrase
+from fetchlab.sim.looks import LookRules, draw_looks
 from fetchlab.sim.observation import COLOUR, HEIGHT, LOOK
 from fetchlab.sim.scene import SceneObject
 from fetchlab.sim.shapes import SHAPES
@@ -169,7 +169,7 @@ def test_every_phrase_asks_for_what_it_names() -> None:
     generator, languages = np.random.default_rng(0), ("english", "chinese")
     phrases = TASKS["fetch"].phrases(EnvConfig(shapes=tuple(SHAPES), languages=languages))
     questions = PositionQueries(phrases, d_model=4)
-    looks = draw_looks(generator, 12, tuple(SHAPES))
+    looks = draw_looks(generator, 12, LookRules(shapes=tuple(SHAPES)))
     things = [SceneObject(colour=c, shape=s, x=0, y=0, yaw=0) for c, s in looks]
     observations = make_observations(1, n_objects=12)
     observations.objects[0, :12, LOOK] = [

@@ -13,7 +13,14 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tests.factories import make_act, make_batch, make_observations, make_slot_mlp, make_statistics
+from tests.factories import (
+    make_act,
+    make_act_pointers,
+    make_batch,
+    make_observations,
+    make_slot_mlp,
+    make_statistics,
+)
 
 from fetchlab.errors import UserError
 from fetchlab.policy.learned import ChunkedPolicy
@@ -38,6 +45,7 @@ VARIANTS: dict[str, Make] = {
     "act_objects": make_objects_act,
     "act_no_position_queries": lambda **s: make_act(position_query_weight=0.0, **s),
     "act cvae": make_cvae_act,
+    "act_pointers": make_act_pointers,
     "slot_mlp": make_slot_mlp,
 }
 
@@ -178,7 +186,7 @@ def test_a_policy_overfits_a_handful_of_frames(make: Make) -> None:
         (lambda f: (f / "config.json").write_text('{"name": '), "config.json is damaged"),
         (lambda f: (f / "config.json").write_text("[]"), "has no name"),
         (lambda f: (f / "model.safetensors").write_bytes(b"\x10" * 99), "safetensors is damaged"),
-        (lambda f: edit(f, lambda c: c.pop("d_model")), "other settings: missing d_model"),
+        (lambda f: edit(f, lambda c: c.pop("sentences")), "other settings: missing sentences"),
         (lambda f: edit(f, lambda c: c.update(depth=3)), "other settings: unknown depth"),
         (lambda f: edit(f, lambda c: c.update(name="acd")), "unknown policy 'acd': did you mean"),
         (

@@ -14,6 +14,7 @@ from fetchlab.tokenizers.base import TokenGroup
 from fetchlab.tokenizers.positions import LearnedPositions1d
 
 MAX_WORDS = 24  # in a sentence; longer ones are refused
+NO_WORDS = "…"  # said where a policy is not to hear a word, to see what it does without
 
 
 class Vocabulary:
@@ -31,6 +32,8 @@ class Vocabulary:
 
     def numbers(self, sentence: str) -> list[int]:
         """The number of each word of the sentence."""
+        if sentence == NO_WORDS:
+            return []
         words = split(sentence)
         if not words:
             raise UserError(f"the instruction is empty: known words are {', '.join(self.words)}")
@@ -41,7 +44,7 @@ class Vocabulary:
 
     def encode(self, sentences: Sequence[str]) -> Tensor:
         """(B, L) word numbers, padded with 0 to the longest sentence."""
-        rows = [torch.tensor(self.numbers(sentence)) for sentence in sentences]
+        rows = [torch.tensor(self.numbers(sentence) or [0]) for sentence in sentences]
         return nn.utils.rnn.pad_sequence(rows, batch_first=True)
 
 
@@ -55,7 +58,7 @@ def split(sentence: str) -> list[str]:
 
 
 class InstructionTokenizer(nn.Module):
-    """B sentences -> word tokens (B, L, D); padding is masked."""
+    """B sentences -> word tokens (B, L, D); padding is masked, and of NO_WORDS all is padding."""
 
     def __init__(self, sentences: Sequence[str], *, d_model: int) -> None:
         super().__init__()
@@ -64,14 +67,19 @@ class InstructionTokenizer(nn.Module):
         self.positions = LearnedPositions1d(MAX_WORDS, d_model)
 
     def forward(self, sentences: Sequence[str]) -> TokenGroup:
+        meanings = self.meanings(sentences)
+        tokens = meanings.tokens + self.positions(meanings.tokens.shape[1])  # (B, L, D)
+        return TokenGroup(tokens, meanings.mask)
+
+    def meanings(self, sentences: Sequence[str]) -> TokenGroup:
+        """(B, L, D) the words wherever they stand; padding is 0."""
         numbers = self._encode(sentences)  # (B, L)
-        tokens = self.embedding(numbers) + self.positions(numbers.shape[1])  # (B, L, D)
-        return TokenGroup(tokens, numbers > 0)
+        return TokenGroup(self.embedding(numbers), numbers > 0)
 
     def mean(self, sentences: Sequence[str]) -> Tensor:
         """(B, D) mean word embedding; for any phrase of known words, in any order."""
         numbers = self._encode(sentences)  # (B, L)
-        n_words = (numbers > 0).sum(dim=1, keepdim=True)
+        n_words = (numbers > 0).sum(dim=1, keepdim=True).clamp(min=1)
         total: Tensor = self.embedding(numbers).sum(dim=1)  # (B, D), padding embeds to 0
         return total / n_words
 

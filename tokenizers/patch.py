@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from einops import rearrange
+from einops import rearrange, reduce
 from einops.layers.torch import Rearrange
 from numpy.typing import NDArray
 from torch import Tensor, nn
@@ -38,17 +38,28 @@ class PatchConfig:
     """pixels between neighbouring tokens; for `conv` a power of two"""
     first_channels: int = 16
     """channels of the first convolution; each next one doubles them, the last one has D"""
-
+    refinement: int = 0
+    """further 3x3 convolutions of stride 1 in a `conv` stem, to tell shapes of a few pixels apart;
+    the last one has D channels"""
+    pooling: int = 1
+    """patches along each side of a square whose mean is one token"""
     positions: str = "learned"
     """what tells a token its place: `learned` tables, fixed `sinusoidal` waves, or `none`"""
 
     def __post_init__(self) -> None:
+        if self.pooling < 1:
+            raise UserError(f"pooling must be at least 1, got {self.pooling}")
         if self.positions not in (*POSITIONS, "none"):
             raise unknown("positions", self.positions, (*POSITIONS, "none"))
         if self.stem not in STEMS:
             raise unknown("stem", self.stem, STEMS)
         if self.patch_size < 1 or self.first_channels < 1:
             raise UserError("patch_size and first_channels must be at least 1")
+        if self.refinement < 0 or (self.refinement and self.stem != "conv"):
+            raise UserError(
+                f"refinement is a number of convolutions of a conv stem, got {self.refinement} "
+                f"with stem {self.stem}"
+            )
         if self.stem == "conv" and (self.patch_size < 2 or self.patch_size.bit_count() != 1):
             raise UserError(
                 f"patch_size of a conv stem must be a power of two above 1, got {self.patch_size}"
@@ -67,13 +78,16 @@ class PatchTokenizer(nn.Module):
         super().__init__()
         if n_views < 1:
             raise UserError("a policy that sees pixels needs at least one camera, got none")
-        if image_size % config.patch_size:
+        side = config.patch_size * config.pooling
+        if image_size % side:
             raise UserError(
                 f"image_size {image_size} is not a multiple of patch_size {config.patch_size}"
+                + (f" times pooling {config.pooling}" if config.pooling > 1 else "")
             )
-        self.n_views, self.image_size = n_views, image_size
-        cells = image_size // config.patch_size
-        self.grid = (cells, cells)
+        self.n_views, self.image_size, self.pooling = n_views, image_size, config.pooling
+        cells = image_size // side
+        self.grid = (cells, cells)  # of tokens
+        self.patch_grid = (cells * config.pooling, cells * config.pooling)
         build_stem = conv_stem if config.stem == "conv" else linear_stem
         self.stem = build_stem(config, d_model)
         self.positions = nn.ModuleList(
@@ -84,12 +98,22 @@ class PatchTokenizer(nn.Module):
         self.view_identity = ViewIdentity(n_views, d_model)
 
     def forward(self, observations: ObservationBatch) -> TokenGroup:
+        return self.placed(self.patches(observations))
+
+    def patches(self, observations: ObservationBatch) -> Tensor:
+        """(B, V, P, D) what each patch shows, wherever it is."""
         self._check(observations.images)
         pixels = torch.tensor(observations.images, device=self.view_identity.table.device)
-        patches = self.stem(as_network_input(pixels))  # (B·V, D, rows, columns)
-        tokens = rearrange(patches, "(b v) d h w -> b v (h w) d", v=self.n_views)
-        tokens = tokens + self.codes()  # (B, V, N, D)
-        tokens = tokens.flatten(1, 2)  # (B, V·N, D)
+        patches: Tensor = self.stem(as_network_input(pixels))  # (B·V, D, rows, columns)
+        return rearrange(patches, "(b v) d h w -> b v (h w) d", v=self.n_views)
+
+    def placed(self, patches: Tensor) -> TokenGroup:
+        """The patches (B, V, P, D) as tokens that know their view and their place."""
+        if self.pooling > 1:
+            rows, columns = self.grid
+            grid = {"r": rows, "c": columns, "p": self.pooling, "q": self.pooling}
+            patches = reduce(patches, "b v (r p c q) d -> b v (r c) d", "mean", **grid)
+        tokens = (patches + self.codes()).flatten(1, 2)  # (B, V·N, D)
         return TokenGroup(tokens, torch.ones_like(tokens[..., 0], dtype=torch.bool))
 
     def codes(self) -> Tensor:
@@ -127,12 +151,15 @@ def as_network_input(pixels: Tensor) -> Tensor:
 
 
 def conv_stem(config: PatchConfig, d_model: int) -> nn.Module:
-    """Convolutions that halve the image until one pixel is one patch."""
-    n_layers = config.patch_size.bit_length() - 1
-    widths = [config.first_channels * 2**i for i in range(n_layers - 1)] + [d_model]
+    """Convolutions that halve the image until one pixel is one patch, and then refine that."""
+    n_halvings = config.patch_size.bit_length() - 1
+    n_layers = n_halvings + config.refinement
+    widths = [config.first_channels * 2 ** min(i, n_halvings - 1) for i in range(n_layers - 1)]
+    widths.append(d_model)
     layers: list[nn.Module] = []
-    for before, after in zip([3, *widths], widths, strict=False):
-        conv = nn.Conv2d(before, after, kernel_size=3, stride=2, padding=1)
+    for layer, (before, after) in enumerate(zip([3, *widths], widths, strict=False)):
+        stride = 2 if layer < n_halvings else 1
+        conv = nn.Conv2d(before, after, kernel_size=3, stride=stride, padding=1)
         nn.init.kaiming_normal_(conv.weight, nonlinearity="relu")
         layers += [conv, nn.ReLU(inplace=True)]
     return nn.Sequential(*layers)

@@ -1,0 +1,190 @@
+"""The transformer policy that is told where the named objects are seen: for tasks that name two.
+
+Words that name the same object are gathered into a name, the name becomes a map over the patches,
+and the map a token that says where to look: two names, two lookups, whatever else is on the table.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from fetchlab.errors import UserError
+from fetchlab.policy.act import ActConfig, ActPolicy
+from fetchlab.policy.base import Array, Statistics, TrainingBatch
+from fetchlab.policy.learned import evaluating
+from fetchlab.policy.named_words import NamedWords
+from fetchlab.policy.pointers import Pointed, Pointers
+from fetchlab.policy.references import Requests, are_meant, look
+from fetchlab.sim.cameras import CAMERAS
+from fetchlab.sim.language import read_phrase
+from fetchlab.sim.observation import HEIGHT, IS_BOX, POSITION, ObservationBatch
+from fetchlab.tokenizers.base import TokenGroup
+from fetchlab.tokenizers.objects import from_table_units
+from fetchlab.tokenizers.patch import PatchConfig, PatchTokenizer
+
+
+@dataclass(frozen=True, kw_only=True)
+class ActPointersConfig(ActConfig):
+    """Settings of the transformer policy with pointers; their losses are weighted in training."""
+
+    name: str = "act_pointers"
+    patch: PatchConfig = field(
+        default_factory=lambda: PatchConfig(
+            patch_size=4, first_channels=24, refinement=3, pooling=2
+        )
+    )
+    """finer than act's: a patch must not hold two objects, and shapes differ by a few pixels"""
+    position_query_weight: float = 0.0
+    pointing_weight: float = 0.0
+    d_feedforward: int = 384
+    place_weight: float = 4.0
+    """of the distance from where the simulator has the objects"""
+    map_weight: float = 0.5
+    """of the maps' cross-entropy with the patches that show them"""
+    naming_weight: float = 0.25
+    """of telling what each object's patch shows"""
+    words_weight: float = 0.5
+    """of telling which words name an object"""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.inputs != "pixels" or all(CAMERAS[c].on_hand for c in self.env_config.cameras):
+            raise UserError("pointers need pixels of at least one camera that stands still")
+        if self.position_query_weight or self.pointing_weight:
+            raise UserError("pointers take the place of position queries: leave their weights at 0")
+        if not self.phrases:
+            raise UserError("pointers are taught with phrases: give some")
+
+
+class Look(NamedTuple):
+    """What the policy made of its images and its sentence."""
+
+    context: TokenGroup  # (B, N, D)
+    seen: Tensor  # (B, S, N, D) normalized patches of the still cameras
+    gates: Tensor  # (B, R, L) logits: which words name which object
+    named: Pointed  # the R named objects, and the box if the task has one
+
+
+class ActPointersPolicy(ActPolicy):
+    """As ActPolicy, with one more token for each named object, and for the box."""
+
+    config_class = ActPointersConfig
+    looks: Tensor
+
+    def __init__(self, config: ActPointersConfig, statistics: Statistics) -> None:
+        super().__init__(config, statistics)
+        assert isinstance(self.eyes, PatchTokenizer)
+        env, width = config.env_config, config.d_model
+        self._weights = config
+        asked = Requests(env.task)
+        self.n_named, self.has_box = asked.n_named, asked.has_box
+        self.named_words = NamedWords(env.task, self.n_named, config.block)
+        self.pointers = Pointers(env.cameras, self.eyes.patch_grid, width)
+        self.box_name = nn.Parameter(torch.randn(width)) if self.has_box else None
+        self.roles = nn.Parameter(torch.randn(self.n_named + self.has_box, width))
+        looks = torch.tensor([look(read_phrase(phrase)) for phrase in config.phrases])
+        self.register_buffer("looks", looks, persistent=False)  # (J, F)
+
+    def loss(self, batch: TrainingBatch) -> tuple[Tensor, dict[str, Tensor]]:
+        """Imitation, and the weighted lessons of the pointers."""
+        observations = batch.observations
+        seen = self._look(observations)
+        answers = self._answer(observations, seen.context)
+        loss, metrics = self.imitation_loss(self.action_head(answers.actions), batch)
+        weights = self._weights
+        for name, lesson, weight in (
+            ("words", self._words_loss(seen, observations), weights.words_weight),
+            *self._pointer_losses(seen, observations),
+        ):
+            loss = loss + weight * lesson
+            metrics[name] = lesson.detach()
+        return loss, metrics
+
+    def positions(self, observations: ObservationBatch) -> Array:
+        """(B, J, 2) where the policy believes the object of each phrase to be [m]."""
+        with evaluating(self):
+            pointed = self._point_at_phrases(self._look(observations))
+            found: Array = from_table_units(pointed.places).cpu().numpy()
+        return found
+
+    # Looking ------------------------------------------------------------------------------
+
+    def _read(self, observations: ObservationBatch, z: Tensor | None = None) -> TokenGroup:
+        return self._look(observations).context
+
+    def _look(self, observations: ObservationBatch) -> Look:
+        assert isinstance(self.eyes, PatchTokenizer)
+        patches = self.eyes.patches(observations)  # (B, V, P, D)
+        seen = self.pointers.seen(patches)  # (B, S, N, D)
+        gates, names = self._names(observations)
+        named = self.pointers(names, seen)
+        found = self.pointers.tokens(named, seen) + self.roles  # (B, R, D)
+        groups = [self.eyes.placed(patches), self.proprioception(observations), everywhere(found)]
+        context = TokenGroup.concatenate(groups)
+        tokens = self.context_norm(self.encoder(context.tokens, context.mask))
+        return Look(TokenGroup(tokens, context.mask), seen, gates, named)
+
+    def _names(self, observations: ObservationBatch) -> tuple[Tensor, Tensor]:
+        """The gates (B, R, L), and what they let through (B, R, D), with the box's name last."""
+        words = self.instruction(observations.instructions)
+        meanings = self.instruction.meanings(observations.instructions)  # (B, L, D)
+        gates = self.named_words(words)
+        names = gates.sigmoid() * words.mask[:, None] @ meanings.tokens  # (B, R, D)
+        if self.box_name is not None:
+            names = torch.cat([names, self.box_name.expand(len(names), 1, -1)], dim=1)
+        return gates, names
+
+    def _heard(self, observations: ObservationBatch, context: TokenGroup) -> TokenGroup:
+        found = everywhere(context.tokens[:, -len(self.roles) :])
+        return TokenGroup.concatenate([super()._heard(observations, context), found])
+
+    # Lessons ------------------------------------------------------------------------------
+
+    def _words_loss(self, seen: Look, observations: ObservationBatch) -> Tensor:
+        mask = self.instruction.meanings(observations.instructions).mask
+        return self.named_words.loss(seen.gates, observations.instructions, mask)
+
+    def _point_at_phrases(self, seen: Look) -> Pointed:
+        names = self.instruction.meanings(self._weights.phrases).tokens.sum(dim=1)  # (J, D)
+        pointed: Pointed = self.pointers(names, seen.seen)
+        return pointed
+
+    def _pointer_losses(
+        self, seen: Look, observations: ObservationBatch
+    ) -> list[tuple[str, Tensor, float]]:
+        """Of all phrases that mean one object, of the named objects, and of the box."""
+        weights, pointers = self._weights, self.pointers
+        objects = torch.tensor(observations.objects, device=self.device)  # (B, M, F)
+        present = torch.tensor(observations.objects_mask, device=self.device)
+        phrases = self._point_at_phrases(seen)
+        every = Pointed(*(torch.cat(both, dim=1) for both in zip(phrases, seen.named, strict=True)))
+        targets = self._targets(observations, objects, present)
+        naming = pointers.naming_loss(phrases, self.looks, objects, present)
+        return [
+            ("place_l1", pointers.place_loss(every, *targets), weights.place_weight),
+            ("map", pointers.map_loss(every, *targets), weights.map_weight),
+            ("naming", naming, weights.naming_weight),
+        ]
+
+    def _targets(
+        self, observations: ObservationBatch, objects: Tensor, present: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """x, y, z (B, J + R, 3) [m] of what phrases and names mean, and which mean one object."""
+        said = Requests(self.env_config.task).looks(observations.instructions, self.device)
+        looks = torch.cat([self.looks.expand(len(said), -1, -1), said], dim=1)  # (B, J + R, F)
+        is_meant = are_meant(objects, looks)  # (B, M, J + R)
+        if self.has_box:
+            is_meant = torch.cat([is_meant, objects[..., [IS_BOX]] > 0.5], dim=-1)
+        is_meant = is_meant & present[..., None]
+        places = torch.cat([objects[..., POSITION], objects[..., [HEIGHT]]], dim=-1)  # (B, M, 3)
+        positions = torch.einsum("bmj,bmx->bjx", is_meant.float(), places)
+        return positions, is_meant.sum(dim=1) == 1
+
+
+def everywhere(tokens: Tensor) -> TokenGroup:
+    """Tokens (B, N, D) that are all real."""
+    return TokenGroup(tokens, torch.ones_like(tokens[..., 0], dtype=torch.bool))

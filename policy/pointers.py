@@ -1,0 +1,120 @@
+"""Pointers: where the cameras see what a few words name, as a map, a place and a token.
+
+A name is the sum of its words, and a map is linear in it: "red mug" is bright where the map of
+"red" and the map of "mug" both are. So pairs never named before can be found, too. The maps are
+taught with the simulator's object positions, which are read in training only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from fetchlab.policy.actions import masked_mean
+from fetchlab.policy.pointing import Pointing
+from fetchlab.sim.observation import HEIGHT, LOOK, POSITION
+from fetchlab.tokenizers.objects import to_table_units
+
+HIDDEN = 64  # units that turn image coordinates into places
+
+
+class Pointed(NamedTuple):
+    """What J names point at, through S cameras that stand still."""
+
+    maps: Tensor  # (B, J, S, N) logits over the patches
+    evidence: Tensor  # (B, J, 3 S) image coordinates -1 … 1, and how sure each camera is
+    places: Tensor  # (B, J, 2) x, y in units of the table
+
+
+class Pointers(nn.Module):
+    """Names (B, J, D) and patches (B, V, N, D) -> maps, places, tokens."""
+
+    grid: Tensor
+
+    def __init__(self, cameras: Sequence[str], grid: tuple[int, int], d_model: int) -> None:
+        super().__init__()
+        self.taught = Pointing(cameras)
+        self.rows, self.columns = grid
+        self.norm = nn.LayerNorm(d_model)
+        self.query = nn.Linear(d_model, d_model, bias=False)
+        self.key = nn.Linear(d_model, d_model)
+        self.value = nn.Linear(d_model, d_model)
+        n_evidence = 3 * len(self.taught.still)
+        self.place = nn.Sequential(
+            nn.Linear(n_evidence, HIDDEN),
+            nn.GELU(),
+            nn.Linear(HIDDEN, HIDDEN),
+            nn.GELU(),
+            nn.Linear(HIDDEN, 2),
+        )
+        self.coordinates = nn.Linear(n_evidence + 2, d_model)
+        u = (torch.arange(self.columns) + 0.5) / self.columns * 2 - 1
+        v = (torch.arange(self.rows) + 0.5) / self.rows * 2 - 1
+        places = torch.stack([u.repeat(self.rows), v.repeat_interleave(self.columns)], dim=-1)
+        self.register_buffer("grid", places, persistent=False)  # (N, 2)
+
+    def seen(self, patches: Tensor) -> Tensor:
+        """(B, S, N, D) the newest patches of the cameras that stand still, normalized."""
+        n_cameras = self.taught.n_cameras
+        newest = patches[:, -n_cameras:]  # (B, C, N, D)
+        normalized: Tensor = self.norm(newest[:, self.taught.still])
+        return normalized
+
+    def forward(self, names: Tensor, seen: Tensor) -> Pointed:
+        """Names (B, J, D) or (J, D), and what `seen` gives."""
+        queries = self.query(names) / seen.shape[-1] ** 0.5
+        queries = queries.expand(len(seen), -1, -1)[:, None]  # (B, 1, J, D)
+        maps = (queries @ self.key(seen).transpose(-2, -1)).transpose(1, 2)  # (B, J, S, N)
+        weights = maps.softmax(dim=-1)
+        where = weights @ self.grid  # (B, J, S, 2)
+        sure = weights.square().sum(dim=-1)  # (B, J, S) 1: one patch only
+        evidence = torch.cat([where.flatten(2), sure], dim=-1)  # (B, J, 3 S)
+        return Pointed(maps, evidence, self.place(evidence))
+
+    def tokens(self, pointed: Pointed, seen: Tensor) -> Tensor:
+        """(B, J, D) where a name points, and what is seen there."""
+        weights = pointed.maps.softmax(dim=-1) / seen.shape[1]
+        shown = torch.einsum("bjsn,bsnd->bjd", weights, self.value(seen))
+        told = self.coordinates(torch.cat([pointed.evidence, pointed.places], dim=-1))
+        tokens: Tensor = shown + told
+        return tokens
+
+    # Teaching -----------------------------------------------------------------------------
+
+    def place_loss(self, pointed: Pointed, positions: Tensor, known: Tensor) -> Tensor:
+        """Mean distance along an axis, in units of the table, from x, y, z (B, J, 3) [m]."""
+        target = to_table_units(positions[..., POSITION])  # (B, J, 2)
+        return masked_mean((pointed.places - target).abs(), known)
+
+    def map_loss(self, pointed: Pointed, positions: Tensor, known: Tensor) -> Tensor:
+        """Cross-entropy between the maps and the patches where the objects are."""
+        shares = pointed.maps.softmax(dim=-1)  # (B, J, S, N)
+        shares = shares.reshape(*shares.shape[:-1], self.rows, self.columns)
+        return self.taught.loss_of_shares(shares.transpose(1, 2), positions, known)
+
+    def naming_loss(
+        self, pointed: Pointed, looks: Tensor, objects: Tensor, present: Tensor
+    ) -> Tensor:
+        """Cross-entropy of the full names (J, L) where objects (B, M, F) are: only one fits."""
+        full = looks.sum(dim=-1) > 1.5  # colour and shape
+        points = torch.cat([objects[..., POSITION], objects[..., [HEIGHT]]], dim=-1)  # (B, M, 3)
+        patch, inside = self._patch_of(points)  # (B, S, M) each
+        maps = pointed.maps[:, full].permute(0, 2, 3, 1)  # (B, S, N, J)
+        index = patch[..., None].expand(-1, -1, -1, maps.shape[-1])
+        scores = maps.gather(2, index).log_softmax(dim=-1)  # (B, S, M, J)
+        right = objects[..., LOOK] @ looks[full].T > 1.5  # (B, M, J)
+        counted = inside & (present & right.any(dim=-1))[:, None]  # (B, S, M)
+        allowed = right[:, None] | ~counted[..., None]  # somewhere, so that gradients exist
+        share = scores.masked_fill(~allowed, -torch.inf).logsumexp(dim=-1)  # (B, S, M)
+        return -masked_mean(share[..., None], counted)
+
+    def _patch_of(self, points: Tensor) -> tuple[Tensor, Tensor]:
+        """The patch (B, S, M) that shows each of these points (B, M, 3), and whether one does."""
+        u, v = self.taught.project(points)  # (B, S, M)
+        inside = (u > 0) & (u < 1) & (v > 0) & (v < 1)
+        column = (u * self.columns).long().clamp(0, self.columns - 1)
+        row = (v * self.rows).long().clamp(0, self.rows - 1)
+        return row * self.columns + column, inside

@@ -1,0 +1,166 @@
+"""Pointers: from the words that name an object to where the cameras see it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.factories import make_act_pointers, make_batch, make_observations
+
+from fetchlab.errors import UserError
+from fetchlab.policy.named_words import named_words
+from fetchlab.policy.pointers import Pointed, Pointers
+from fetchlab.policy.references import look
+from fetchlab.sim.config import EnvConfig
+from fetchlab.sim.env import Tabletop
+from fetchlab.sim.language import LANGUAGES, Reference, every_reference
+from fetchlab.sim.observation import HEIGHT, LOOK, POSITION, ObservationBatch
+from fetchlab.sim.scene import COLOURS, DIRECTIONS
+from fetchlab.sim.shapes import SHAPES
+from fetchlab.sim.tasks.base import fill
+from fetchlab.sim.tasks.registry import TASKS
+from fetchlab.tokenizers.instruction import NO_WORDS, split
+
+REFERENCES = every_reference(tuple(COLOURS), tuple(SHAPES))
+GRID = (12, 12)
+CAMERAS = ("front", "overhead", "wrist")
+
+
+# Words ----------------------------------------------------------------------------------------
+
+
+@given(
+    part=st.sampled_from(TASKS["mixed"].parts),
+    language=st.sampled_from(sorted(LANGUAGES)),
+    pair=st.lists(st.sampled_from(REFERENCES), min_size=2, max_size=2, unique=True),
+    side=st.sampled_from(sorted(DIRECTIONS)),
+    data=st.data(),
+)
+def test_the_named_words_spell_the_phrases(part, language, pair, side, data) -> None:  # type: ignore[no-untyped-def]
+    templates = part.templates[language]
+    template = data.draw(st.sampled_from((*templates.training, *templates.held_out)))
+    sentence = fill(template, language, pair, side)
+    words = split(sentence)
+    spelled = [[words[place] for place in places] for places in named_words("mixed", sentence)]
+    expected = [split(LANGUAGES[language].say(one)) for one in pair]
+    assert spelled == expected[: len(spelled)] and len(spelled) == 1 + part.has_other
+
+
+def test_a_name_inside_another_one_is_kept_apart() -> None:
+    asked = named_words("mixed", "put the mug left of the red mug")
+    assert asked == ((2,), (6, 7))
+
+
+# Maps -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def pointers() -> Pointers:
+    torch.manual_seed(0)
+    return Pointers(CAMERAS, GRID, 16)
+
+
+def test_the_map_of_a_name_is_the_sum_of_its_words_maps(pointers: Pointers) -> None:
+    red, mug, seen = torch.randn(16), torch.randn(16), torch.randn(2, 2, 144, 16)
+    with torch.no_grad():
+        maps = pointers(torch.stack([red, mug, red + mug]), seen).maps
+    torch.testing.assert_close(maps[:, 2], maps[:, 0] + maps[:, 1])
+
+
+def test_only_the_newest_frame_of_cameras_that_stand_still_is_seen(pointers: Pointers) -> None:
+    patches = torch.randn(1, 6, 144, 16)  # two frames of three cameras
+    seen = pointers.seen(patches)
+    torch.testing.assert_close(seen, pointers.norm(patches[:, 3:5]))
+
+
+@pytest.fixture(scope="module")
+def scene() -> ObservationBatch:
+    env = Tabletop(cameras=("front",), image_size=16, shapes=tuple(SHAPES))
+    observation, _ = env.reset(seed=5, options={"n_objects": 4})
+    env.close()
+    return ObservationBatch.from_gyms([observation])
+
+
+def projected(pointers: Pointers, points: torch.Tensor, sharpness: float) -> torch.Tensor:
+    """Maps (B, J, S, N) with their peaks where these points are seen."""
+    u, v = pointers.taught.project(points)  # (B, S, J)
+    target = torch.stack([2 * u - 1, 2 * v - 1], dim=-1).transpose(1, 2)  # (B, J, S, 2)
+    return -sharpness * (target[..., None, :] - pointers.grid).square().sum(dim=-1)
+
+
+def test_a_map_that_is_right_costs_least(pointers: Pointers, scene: ObservationBatch) -> None:
+    objects = torch.tensor(scene.objects[:, :4])
+    points = torch.cat([objects[..., POSITION], objects[..., [HEIGHT]]], dim=-1)
+    known = torch.ones(1, 4, dtype=torch.bool)
+
+    def cost(shown: torch.Tensor) -> float:
+        maps = projected(pointers, shown, sharpness=100.0)
+        pointed = Pointed(maps, torch.zeros(1, 4, 6), torch.zeros(1, 4, 2))
+        return float(pointers.map_loss(pointed, points, known))
+
+    right = cost(points)
+    assert right < cost(points + 0.05) < cost(points + 0.15)
+    assert right < 2.5 < np.log(GRID[0] * GRID[1]) < cost(points.flip(1))
+
+
+def test_naming_costs_least_where_the_right_name_is_brightest(
+    pointers: Pointers, scene: ObservationBatch
+) -> None:
+    objects, present = torch.tensor(scene.objects), torch.tensor(scene.objects_mask)
+    pairs = [Reference(colour=c, shape=s) for s in SHAPES for c in COLOURS]
+    looks = torch.tensor([look(one) for one in pairs])
+    patch, inside = pointers._patch_of(
+        torch.cat([objects[..., POSITION], objects[..., [HEIGHT]]], dim=-1)
+    )
+    assert inside[:, :, :4].all()
+    maps = torch.zeros(1, len(pairs), 2, GRID[0] * GRID[1])
+    none = torch.zeros(1, len(pairs), 6), torch.zeros(1, len(pairs), 2)
+    guess = pointers.naming_loss(Pointed(maps, *none), looks, objects, present)
+    assert float(guess) == pytest.approx(np.log(len(pairs)))
+    for row in range(4):
+        name = int((objects[0, row, LOOK] @ looks.T).argmax())
+        for camera in range(2):
+            maps[0, name, camera, patch[0, camera, row]] = 20.0
+    sure = pointers.naming_loss(Pointed(maps, *none), looks, objects, present)
+    assert float(sure) < 0.7 < float(guess)  # two objects may share a patch
+
+
+# The policy -----------------------------------------------------------------------------------
+
+
+def test_two_names_and_the_box_are_pointed_at() -> None:
+    policy = make_act_pointers(task="mixed")
+    batch = make_batch(4)
+    seen = policy._look(batch.observations)
+    assert seen.named.maps.shape == (4, 3, 1, 16)  # two names and the box, front, 4 × 4 patches
+    assert seen.gates.shape[:2] == (4, 2)
+    _, metrics = policy.loss(batch)
+    assert {"words", "place_l1", "map", "naming"} <= metrics.keys()
+
+
+def test_without_words_no_sentence_is_heard() -> None:
+    policy, observations = make_act_pointers(), make_observations(2)
+    silent = ObservationBatch(**{**vars(observations), "instructions": (NO_WORDS, NO_WORDS)})
+    gates, names = policy._names(silent)
+    assert not names.any() and np.isfinite(policy.chunk(silent)).all() and gates.shape[0] == 2
+
+
+def test_positions_are_asked_for_every_phrase() -> None:
+    policy, observations = make_act_pointers(), make_observations(2)
+    assert policy.positions(observations).shape == (2, len(policy.config.phrases), 2)
+
+
+def test_pointers_need_a_camera_that_stands_still() -> None:
+    with pytest.raises(UserError, match="camera that stands still"):
+        make_act_pointers(cameras=("wrist",))
+    with pytest.raises(UserError, match="leave their weights at 0"):
+        make_act_pointers(position_query_weight=1.0)
+
+
+def test_the_vocabulary_serves_both_languages() -> None:
+    config = EnvConfig(task="mixed", languages=("english", "chinese"), shapes=tuple(SHAPES))
+    words = {w for sentence in TASKS["mixed"].sentences(config) for w in split(sentence)}
+    for phrase in TASKS["mixed"].phrases(config):
+        assert set(split(phrase)) <= words
