@@ -116,9 +116,9 @@ def test_a_policy_reads_every_frame_and_shows_its_attention_on_the_newest() -> N
 def test_it_is_trained_saved_and_played(tmp_path: Path) -> None:
     write_dataset(tmp_path / "data")
     command = TrainCommand(data=tmp_path / "data", out=tmp_path / "act", steps=2, history=2)
-    train_policy(command, load_for("act", command.data, history=2))
+    train_policy(command, load_for("act", command.data, history=2, memory="first"))
     policy = ActPolicy.from_pretrained(tmp_path / "act")
-    assert policy.env_config == EnvConfig(image_size=16, history=2)
+    assert policy.env_config == EnvConfig(image_size=16, history=2, memory="first")
     worlds = make_worlds(policy.env_config, 1)
     (result,) = rollout(policy, [EpisodeSpec(seed=1, n_objects=2)], worlds)
     worlds.close()

@@ -59,6 +59,8 @@ class TrainCommand:
     """threads of torch on the CPU"""
     history: int = 1
     """frames of every camera that the policy sees at once, 1 to 4"""
+    memory: str = "recent"
+    """which they are: the `recent` ones, or the `first` of the episode before the rest"""
     resume: bool = False
     """go on with a training that was interrupted"""
     policy_settings: tyro.conf.Suppress[tuple[tuple[str, Any], ...]] = ()
@@ -91,7 +93,13 @@ def run_train(command: TrainCommand) -> None:
     """Train a policy on a dataset, with progress, and say where it lies."""
     console = Console()
     with counting(console, "decoding images", "images/s") as on_decoded:
-        demonstrations = load_for(command.policy, command.data, on_decoded, history=command.history)
+        demonstrations = load_for(
+            command.policy,
+            command.data,
+            on_decoded,
+            history=command.history,
+            memory=command.memory,
+        )
     with training_bar(console, command.policy) as on_progress:
         result = train_policy(command, demonstrations, on_progress)
     console.print(
@@ -104,17 +112,23 @@ def run_train(command: TrainCommand) -> None:
 
 
 def load_for(
-    policy: str, data: Path, on_decoded: OnCount | None = None, *, history: int = 1
+    policy: str,
+    data: Path,
+    on_decoded: OnCount | None = None,
+    *,
+    history: int = 1,
+    memory: str = "recent",
 ) -> Demonstrations:
-    """The dataset as this policy sees it: so many frames, or no images if it uses none."""
+    """The dataset as this policy sees it: these frames, or no images if it uses none."""
     from fetchlab.policy.registry import entry, learned_class
     from fetchlab.train.dataset import Demonstrations, recorded_config
 
     learned_class(policy)  # a wrong name fails before the dataset is read
     world = recorded_config(data)
-    world = replace(world, history=history)
-    if not entry(policy).sees_images:
-        world = replace(world, cameras=(), history=1)
+    if entry(policy).sees_images:
+        world = replace(world, history=history, memory=memory)
+    else:
+        world = replace(world, cameras=(), history=1, memory="recent")
     return Demonstrations.load(data, world, on_decoded)
 
 
