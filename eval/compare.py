@@ -6,14 +6,16 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import tyro
 
 from fetchlab.errors import UserError
+from fetchlab.eval.fingerprint import refuse_difference
 from fetchlab.eval.results import Cell, Results, read_results, world, write_whole
 from fetchlab.eval.statistics import PairedComparison, compare_paired
-from fetchlab.eval.tables import percent
+from fetchlab.eval.suites import NOMINAL
+from fetchlab.eval.tables import percent, spaced, widest_word
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -33,20 +35,36 @@ class CompareConfig:
             raise UserError("give two or more folders that `fetchlab eval` wrote")
 
 
+class Place(NamedTuple):
+    """What two policies must have in common to be paired, beside the world and the seeds."""
+
+    suite: str
+    arm: str
+    task: str
+    n_objects: int
+
+    def __str__(self) -> str:
+        arm = f", {self.suite} {self.arm}" if self.arm else ""
+        return f"{self.n_objects} objects{arm}, {self.task}"
+
+
 @dataclass(frozen=True)
 class Contestant:
     """One policy of one evaluation."""
 
     label: str
     results: Results
-    cells: dict[int, Cell]  # by number of objects
+    cells: dict[Place, Cell]
     env: dict[str, object]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Match:
-    """Two policies at one number of objects."""
+    """Two policies in one cell."""
 
+    suite: str
+    arm: str
+    task: str
     n_objects: int
     first: str
     second: str
@@ -60,12 +78,31 @@ def read_contestants(folders: Sequence[Path]) -> list[Contestant]:
         results = read_results(folder)
         several = len(results.policies) > 1
         for facts in results.policies:
-            cells = {c.n_objects: c for c in results.cells if c.policy == facts.policy}
             label = f"{folder}: {facts.policy}" if several else str(folder)
-            found.append(Contestant(label, results, cells, facts.env))
+            mine = [cell for cell in results.cells if cell.policy == facts.policy]
+            for ending, cells in trainings_of(mine).items():
+                found.append(Contestant(label + ending, results, cells, facts.env))
     if len(found) < 2:
         raise UserError(f"{folders[0]} holds one policy only: give another folder to compare with")
     return found
+
+
+def trainings_of(cells: Sequence[Cell]) -> dict[str, dict[Place, Cell]]:
+    """The cells of each training with the usual demonstrations, by an ending for its label."""
+    usual = [cell for cell in cells if cell.trained == NOMINAL] or cells
+    found: dict[tuple[str, int | None], dict[Place, Cell]] = {}
+    for cell in usual:
+        found.setdefault((cell.trained, cell.training_seed), {})[place_of(cell)] = cell
+    several = len(found) > 1
+    return {
+        f", {trained} seed {seed}" if several else "": places
+        for (trained, seed), places in found.items()
+    } or {"": {}}
+
+
+def place_of(cell: Cell) -> Place:
+    """Where a cell stands in every evaluation of the same suite."""
+    return Place(cell.suite, cell.arm, cell.task, cell.n_objects)
 
 
 def check_comparable(first: Contestant, second: Contestant) -> None:
@@ -74,6 +111,10 @@ def check_comparable(first: Contestant, second: Contestant) -> None:
     for key in worlds[0]:
         _same(key, first, second, worlds[0][key], worlds[1][key])
     _same("seed", first, second, first.results.seed, second.results.seed)
+    prints = first.results.fingerprint, second.results.fingerprint
+    if all(prints):
+        refuse_difference(f"{first.label} and {second.label}", *reversed(prints))
+        return
     for library in ("fetchlab", "pybullet", "numpy"):
         versions = first.results.versions.get(library), second.results.versions.get(library)
         _same(f"version of {library}", first, second, *versions)
@@ -88,48 +129,63 @@ def _same(what: str, first: Contestant, second: Contestant, mine: object, theirs
 
 
 def matches(first: Contestant, second: Contestant) -> list[Match]:
-    """One match a count that both played.
+    """One match a cell that both played, in the order of the first.
 
-    Raises UserError if they have no count in common, or other scenes at one.
+    Raises UserError if they have no cell in common, or other scenes in one.
     """
     check_comparable(first, second)
     played = [
-        (first.cells[count], second.cells[count])
-        for count in sorted(first.cells.keys() & second.cells.keys())
-        if first.cells[count].n_episodes and second.cells[count].n_episodes
+        (place, mine, second.cells[place])
+        for place, mine in first.cells.items()
+        if place in second.cells and mine.n_episodes and second.cells[place].n_episodes
     ]
     if not played:
-        raise UserError(f"{first.label} and {second.label} have no number of objects in common")
+        raise UserError(
+            f"{first.label} and {second.label} have no number of objects in common that both "
+            "played in the same suite"
+        )
     found = []
-    for mine, theirs in played:
-        what = f"number of episodes at {mine.n_objects} objects"
+    for place, mine, theirs in played:
+        what = f"number of episodes at {place}"
         _same(what, first, second, mine.n_episodes, theirs.n_episodes)
         comparison = compare_paired(
             [episode.success for episode in mine.episodes],
             [episode.success for episode in theirs.episodes],
         )
-        names = {"first": first.label, "second": second.label}
-        found.append(Match(n_objects=mine.n_objects, comparison=comparison, **names))
+        found.append(
+            Match(
+                **place._asdict(),
+                first=first.label,
+                second=second.label,
+                comparison=comparison,
+            )
+        )
     return found
 
 
 def match_table(found: Sequence[Match]) -> Table:
-    """A row a count: both rates, the difference, and how sure it is."""
+    """A row a cell: both rates, the difference, and how sure it is."""
+    from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    table = Table(title=f"A: {found[0].first}\nB: {found[0].second}", title_justify="left")
-    for column in ("objects", "A", "B", "only A", "only B", "A minus B (95 %)", "p"):
+    title = f"A: {found[0].first}\nB: {found[0].second}"
+    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    names = [name for name in ("arm", "task") if len({getattr(m, name) for m in found}) > 1]
+    for name in names:
+        table.add_column(name, min_width=widest_word([getattr(m, name) for m in found]))
+    for column in ("objects", "A", "B", "only A", "only B", "A minus B, 95 %", "p"):
         table.add_column(column, justify="right", no_wrap=True)
     for match in found:
         one = match.comparison
         low, high = one.ci95
         table.add_row(
+            *(spaced(getattr(match, name)) for name in names),
             str(match.n_objects),
             percent(one.n_first / one.n),
             percent(one.n_second / one.n),
             str(one.n_only_first),
             str(one.n_only_second),
-            f"{100 * one.difference:+.1f} ({100 * low:+.1f} to {100 * high:+.1f}) %",
+            f"{100 * one.difference:+.1f} ({100 * low:+.1f} to {100 * high:+.1f})",
             f"{one.p_value:.3f}" if one.p_value >= 0.001 else "< 0.001",
         )
     return table

@@ -28,15 +28,17 @@ from fetchlab.eval.rollout import BATCH, EpisodeSpec, Moment, make_worlds, rollo
 from fetchlab.eval.statistics import Interval, mean_interval
 from fetchlab.policy.base import Policy
 from fetchlab.policy.phases import ABOVE, CLOSE_HEIGHT, CLOSE_SIDEWAYS, EMPTY
+from fetchlab.sim.cameras import CAMERAS
 from fetchlab.sim.env import Tabletop
 from fetchlab.sim.observation import SHAPE, Observation
+from fetchlab.sim.pictures import Picture
 from fetchlab.sim.shapes import BLOCK_SIZE, SHAPES
-from fetchlab.sim.world import Picture
 
 CLASSES = ("named", "others", "arm", "table", "background")
 PHASES = ("approach", "descend", "close", "lift")
 HELD = 0.06  # fingers closed further than this, and not empty, have the object between them [m]
-BODIES = {"panda": "arm", "table": "table", "box": "others"}
+SCREENS = {f"{camera}_screen": "background" for camera in CAMERAS}
+BODIES = {"panda": "arm", "table": "table", "box": "others", **SCREENS}
 
 Numbers = NDArray[np.float64]
 

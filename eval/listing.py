@@ -34,7 +34,7 @@ def run_list(config: ListConfig) -> None:
 
 def registered(what: str) -> Mapping[str, str]:
     """Names and descriptions of a registry, in its order."""
-    from fetchlab.eval.generalization import SUITES
+    from fetchlab.eval.suites import SUITES
     from fetchlab.policy.registry import POLICIES
     from fetchlab.sim.cameras import CAMERAS
     from fetchlab.sim.tasks.registry import TASKS
@@ -42,7 +42,7 @@ def registered(what: str) -> Mapping[str, str]:
     registries: dict[str, dict[str, str]] = {
         "tasks": {name: task.description for name, task in TASKS.items()},
         "policies": {name: entry.description for name, entry in POLICIES.items()},
-        "suites": dict(SUITES),
+        "suites": {name: suite.description for name, suite in SUITES.items()},
         "cameras": {name: camera.description for name, camera in CAMERAS.items()},
     }
     return registries[what]

@@ -14,28 +14,40 @@ from dataclasses import dataclass
 from gymnasium.vector import SyncVectorEnv
 
 from fetchlab.errors import UserError
+from fetchlab.eval.ablation import ABLATIONS
 from fetchlab.eval.rollout import BATCH, EpisodeResult, EpisodeSpec, make_worlds, rollout
 from fetchlab.policy.base import Policy
 from fetchlab.sim.config import EnvConfig
 
-Played = dict[tuple[str, EpisodeSpec], EpisodeResult]  # by policy and episode
-
 SHARD = 25  # episodes; a whole number of shards a core keeps all of them busy to the end
+
+
+@dataclass(frozen=True, kw_only=True)
+class Role:
+    """Who plays, in which world, and what is kept from it."""
+
+    source: str
+    """folder of a checkpoint, or a registered name"""
+    world: EnvConfig
+    ablation: str | None = None
+    """a name of ABLATIONS"""
+
+
+Played = dict[tuple[Role, EpisodeSpec], EpisodeResult]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Shard:
     """The smallest piece of work handed to a process."""
 
-    policy: str
-    """folder of a checkpoint, or a registered name"""
+    role: Role
     specs: tuple[EpisodeSpec, ...]
 
 
-def split(policy: str, specs: Sequence[EpisodeSpec]) -> list[Shard]:
+def split(role: Role, specs: Sequence[EpisodeSpec]) -> list[Shard]:
     """Shards of fixed size, whatever the number of workers."""
     return [
-        Shard(policy=policy, specs=tuple(specs[start : start + SHARD]))
+        Shard(role=role, specs=tuple(specs[start : start + SHARD]))
         for start in range(0, len(specs), SHARD)
     ]
 
@@ -59,48 +71,52 @@ def play_shards(
 ) -> Played:
     """Play every shard; `on_done` hears how many episodes each one had."""
     tell = on_done or (lambda episodes: None)
-    if workers == 1 or len(shards) < 2:
-        return _play_here(shards, tell)
     played: Played = {}
+    for shard, results in as_played(shards, workers):
+        played |= keyed(shard, results)
+        tell(len(shard.specs))
+    return played
+
+
+def as_played(shards: Sequence[Shard], workers: int) -> Iterator[tuple[Shard, list[EpisodeResult]]]:
+    """Play every shard, begun in this order; each is handed over when it is done."""
+    if workers == 1 or len(shards) < 2:
+        with one_thread(), contextlib.closing(Player()) as player:
+            yield from ((shard, player.play(shard)) for shard in shards)
+        return
     with process_pool(min(workers, len(shards))) as pool:
         futures: dict[Future[list[EpisodeResult]], Shard] = {
             pool.submit(_play_in_worker, shard): shard for shard in shards
         }
         for future in as_completed(futures):
-            played |= _keyed(futures[future], future.result())
-            tell(len(futures[future].specs))
-    return played
+            yield futures[future], future.result()
 
 
-def _play_here(shards: Sequence[Shard], tell: Callable[[int], None]) -> Played:
-    played: Played = {}
-    with one_thread(), contextlib.closing(Player()) as player:
-        for shard in shards:
-            played |= _keyed(shard, player.play(shard))
-            tell(len(shard.specs))
-    return played
-
-
-def _keyed(shard: Shard, results: Sequence[EpisodeResult]) -> Played:
-    keys = [(shard.policy, spec) for spec in shard.specs]
+def keyed(shard: Shard, results: Sequence[EpisodeResult]) -> Played:
+    """A shard's results by who played, and which episode."""
+    keys = [(shard.role, spec) for spec in shard.specs]
     return dict(zip(keys, results, strict=True))
 
 
 class Player:
-    """Plays shards in one process, and keeps the policies and simulators between them."""
+    """Plays shards in one process; the last policy and the last simulators are kept.
+
+    A benchmark has too many worlds to keep them all.
+    """
 
     def __init__(self) -> None:
-        self._policies: dict[str, Policy] = {}
+        self._policies: dict[Role, Policy] = {}
         self._worlds: dict[EnvConfig, SyncVectorEnv] = {}
 
     def play(self, shard: Shard) -> list[EpisodeResult]:
         """The results of its episodes."""
-        if shard.policy not in self._policies:
-            self._policies[shard.policy] = load(shard.policy)
-        policy = self._policies[shard.policy]
-        if policy.env_config not in self._worlds:
-            self._worlds[policy.env_config] = make_worlds(policy.env_config, BATCH)
-        return rollout(policy, shard.specs, self._worlds[policy.env_config])
+        role = shard.role
+        if role not in self._policies:
+            self._policies = {role: policy_for(role)}
+        if role.world not in self._worlds:
+            self.close()
+            self._worlds = {role.world: make_worlds(role.world, BATCH)}
+        return rollout(self._policies[role], shard.specs, self._worlds[role.world])
 
     def close(self) -> None:
         """Let go of the simulators."""
@@ -108,11 +124,17 @@ class Player:
             worlds.close()
 
 
-def load(source: str) -> Policy:
-    """The policy of a checkpoint folder or a registered name."""
+def policy_for(role: Role) -> Policy:
+    """The policy that plays this role."""
+    policy = load(role.source, role.world)
+    return policy if role.ablation is None else ABLATIONS[role.ablation].wrap(policy)
+
+
+def load(source: str, world: EnvConfig | None = None) -> Policy:
+    """The policy of a checkpoint folder or a registered name; scripted ones act in `world`."""
     from fetchlab.policy.registry import load_policy
 
-    return load_policy(source)
+    return load_policy(source, world)
 
 
 @contextlib.contextmanager

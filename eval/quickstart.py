@@ -12,22 +12,19 @@ from typing import Any
 
 import fetchlab
 from fetchlab.errors import UserError
+from fetchlab.eval.fingerprint import fingerprint
 from fetchlab.eval.gaze import gaze_sentence
 from fetchlab.eval.generalization import (
     COUNTS,
     GROUNDING_EPISODES,
     GROUNDING_OBJECTS,
-    SEEDS_A_RUN,
     SWAP_PAIRS,
-    Plan,
     check_range,
-    evaluate,
     facts,
     ground,
-    make_plan,
-    n_episodes,
 )
 from fetchlab.eval.parallel import process_pool, worker_count
+from fetchlab.eval.plan import SEEDS_A_RUN, Plan, Scope, evaluate, make_plan, n_episodes
 from fetchlab.eval.results import Results, command_line, provenance, read_results, write_whole
 from fetchlab.eval.tables import episode_progress, matrix_table, swap_sentence
 from fetchlab.train.commands import TrainCommand, counting
@@ -242,11 +239,11 @@ def plans_of(config: QuickstartConfig) -> list[Plan]:
     for policy in shown(config):
         few = policy == ABLATION
         episodes = min(config.scale.episodes, ABLATED_EPISODES) if few else config.scale.episodes
+        scope = Scope(counts=COUNTS, episodes=episodes, seed=config.seed)
         swaps = SWAP_PAIRS if policy == COMPARED[0] else 0
-        source = str(config.out / policy)
-        plans.append(make_plan(source, COUNTS, episodes, config.seed, swaps))
-    plans.append(make_plan("expert", COUNTS, config.scale.episodes, config.seed))
-    return plans
+        plans.append(make_plan(str(config.out / policy), scope, n_swaps=swaps))
+    scope = Scope(counts=COUNTS, episodes=config.scale.episodes, seed=config.seed)
+    return [*plans, make_plan("expert", scope)]
 
 
 def evaluate_all(config: QuickstartConfig) -> None:
@@ -264,6 +261,7 @@ def evaluate_all(config: QuickstartConfig) -> None:
         command=command_line(),
         versions=provenance(),
         grounding=ground(plans[0], GROUNDING_EPISODES, GROUNDING_OBJECTS),
+        fingerprint=fingerprint(),
     ).write(config.out)
 
 

@@ -9,7 +9,7 @@ import shlex
 import sys
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,8 @@ from fetchlab.train.provenance import git_commit, versions
 RESULTS = "results.json"
 FORMAT = 1
 LIBRARIES = ("torch", "numpy", "pybullet", "gymnasium")
+OF_THE_POLICY = ("cameras", "image_size", "action_mode", "history", "memory", "depth")
+"""settings of EnvConfig that may differ between policies that play the same scenes"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,12 +39,28 @@ class Episode:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cell:
-    """One policy at one number of objects; rates are fractions, None where nothing was played."""
+class CellKey:
+    """What tells a cell from all others."""
 
     policy: str
     suite: str
     n_objects: int
+    arm: str = ""
+    """what the suite changed (`eval/suites.py`); empty where it changes nothing"""
+    control: bool = False
+    """whether the suite's other arms are measured against this one"""
+    task: str = "fetch"
+    """of a policy of several tasks, the one that was played"""
+    trained: str = "nominal"
+    """what the policy was trained on: a condition of the suite"""
+    training_seed: int | None = None
+    """None where it is not known, or nothing was trained"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell(CellKey):
+    """One policy at one number of objects; rates are fractions, None where nothing was played."""
+
     n_episodes: int
     n_success: int
     success_rate: float | None
@@ -55,16 +73,12 @@ class Cell:
     episodes: tuple[Episode, ...]
 
     @classmethod
-    def count(
-        cls, policy: str, suite: str, n_objects: int, results: Sequence[EpisodeResult]
-    ) -> Cell:
+    def count(cls, key: CellKey, results: Sequence[EpisodeResult]) -> Cell:
         """The cell of these episodes."""
         n, won = len(results), sum(result.success for result in results)
         failures = Counter(result.reason for result in results if not result.success)
         return cls(
-            policy=policy,
-            suite=suite,
-            n_objects=n_objects,
+            **asdict(key),
             n_episodes=n,
             n_success=won,
             success_rate=won / n,
@@ -85,12 +99,10 @@ class Cell:
         )
 
     @classmethod
-    def refused(cls, policy: str, suite: str, n_objects: int, note: str) -> Cell:
-        """The cell of a count that the policy cannot take."""
+    def refused(cls, key: CellKey, note: str) -> Cell:
+        """The cell of what the policy cannot play."""
         return cls(
-            policy=policy,
-            suite=suite,
-            n_objects=n_objects,
+            **asdict(key),
             n_episodes=0,
             n_success=0,
             success_rate=None,
@@ -101,18 +113,22 @@ class Cell:
             episodes=(),
         )
 
+    @property
+    def key(self) -> CellKey:
+        return CellKey(**{one.name: getattr(self, one.name) for one in fields(CellKey)})
+
 
 @dataclass(frozen=True, kw_only=True)
 class Swap:
-    """How often a policy fetched the block that a changed colour word named."""
+    """How often a policy did it with the object that a changed word named."""
 
     policy: str
     n: int
-    """pairs of episodes: the same scene, another colour word"""
+    """pairs of episodes: the same scene, other words for the object"""
     n_followed: int
-    """pairs in which the changed word's block was fetched"""
+    """pairs in which it was done with the newly named object"""
     n_both: int
-    """pairs in which each sentence fetched its own block"""
+    """pairs in which each sentence moved its own object"""
     rate: float
     ci95: Interval
 
@@ -143,11 +159,13 @@ class Results:
     versions: dict[str, str | None]
     grounding: tuple[Gaze, ...] = ()
     """what attention heads look at, if that was measured"""
+    fingerprint: dict[str, str] = field(default_factory=dict)
+    """of what made the scenes and their pictures; empty in results of old"""
 
-    def write(self, folder: Path) -> Path:
-        """Write `results.json` into the folder, whole or not at all."""
+    def write(self, folder: Path, indent: int | None = 1) -> Path:
+        """Write `results.json` into the folder, whole or not at all; without indent, in a line."""
         content = {"format": FORMAT, **asdict(self)}
-        return write_whole(folder / RESULTS, json.dumps(content, indent=1) + "\n")
+        return write_whole(folder / RESULTS, json.dumps(content, indent=indent) + "\n")
 
 
 def read_results(folder: Path) -> Results:
@@ -162,12 +180,13 @@ def read_results(folder: Path) -> Results:
             task=content["task"],
             seed=content["seed"],
             policies=tuple(PolicyFacts(**facts) for facts in content["policies"]),
-            cells=tuple(_cell(cell) for cell in content["cells"]),
+            cells=tuple(read_cell({"task": content["task"], **cell}) for cell in content["cells"]),
             instruction_swap=Swap(**{**swap, "ci95": tuple(swap["ci95"])}) if swap else None,
             timings_s=content["timings_s"],
             command=content["command"],
             versions=content["versions"],
-            grounding=tuple(_gaze(gaze) for gaze in content.get("grounding", ())),
+            grounding=tuple(read_gaze(gaze) for gaze in content.get("grounding", ())),
+            fingerprint=content.get("fingerprint", {}),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise UserError(
@@ -176,7 +195,8 @@ def read_results(folder: Path) -> Results:
         ) from error
 
 
-def _cell(content: dict[str, Any]) -> Cell:
+def read_cell(content: dict[str, Any]) -> Cell:
+    """A cell as JSON holds it. Raises KeyError, TypeError or ValueError if it is none."""
     interval = content["ci95"]
     return Cell(
         **{
@@ -187,7 +207,8 @@ def _cell(content: dict[str, Any]) -> Cell:
     )
 
 
-def _gaze(content: dict[str, Any]) -> Gaze:
+def read_gaze(content: dict[str, Any]) -> Gaze:
+    """A gaze as JSON holds it."""
     intervals = {key: value for key, value in content.items() if key.endswith("_ci95")}
     pairs = {key: tuple(value) if value else None for key, value in intervals.items()}
     return Gaze(**{**content, **pairs})
@@ -226,10 +247,14 @@ def provenance() -> dict[str, str | None]:
     return {**versions(*LIBRARIES), "commit": git_commit(), "machine": machine}
 
 
-def world(env: EnvConfig | dict[str, Any]) -> dict[str, Any]:
-    """The settings that make scenes and time; cameras and action mode belong to the policy."""
-    settings = env if isinstance(env, dict) else asdict(env)
-    return {key: settings.get(key) for key in ("task", "control_hz")}
+def world(env: dict[str, Any]) -> dict[str, Any]:
+    """The recorded settings that make scenes and time; what came later has its default."""
+    settings = {one.name: one.default for one in fields(EnvConfig)} | env
+    return {
+        key: tuple(value) if isinstance(value, list) else value
+        for key, value in settings.items()
+        if key not in OF_THE_POLICY
+    }
 
 
 def command_line() -> str:

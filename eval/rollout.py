@@ -29,6 +29,8 @@ class EpisodeSpec:
     n_objects: int
     instruction: str | None = None
     """None: the sentence that the scene's seed draws"""
+    task: str | None = None
+    """which part of a task like `mixed`; None: the one that the scene's seed draws"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -161,9 +163,11 @@ class _Table:
             self._reset(slot, None, {"park": True})
             return
         row, spec = self._waiting.pop()
-        options: dict[str, Any] = {"n_objects": spec.n_objects}
-        if spec.instruction is not None:
-            options["instruction"] = spec.instruction
+        asked = {"instruction": spec.instruction, "task": spec.task}
+        options: dict[str, Any] = {
+            name: value for name, value in asked.items() if value is not None
+        }
+        options["n_objects"] = spec.n_objects
         infos = self._reset(slot, spec.seed, options)
         self._policy.reset([slot])
         self._steps[slot], self._row[slot] = 0, row

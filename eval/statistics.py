@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 CONFIDENCE = 0.95
+POWER = 0.8  # chance that a difference which is there shows in the test
 
 Interval = tuple[float, float]
 
@@ -123,3 +124,72 @@ def _correlation(both: int, only_first: int, only_second: int, neither: int) -> 
     if determinant > 0:
         return max(determinant - n / 2, 0) / math.sqrt(margins)
     return determinant / math.sqrt(margins)
+
+
+def episodes_needed(
+    rate: float, other_rate: float, *, power: float = POWER, confidence: float = CONFIDENCE
+) -> int | None:
+    """Episodes of each of two policies, on scenes of their own, that tell these rates apart.
+
+    The normal approximation of the test of two independent proportions (Fleiss, Levin and Paik,
+    Statistical Methods for Rates and Proportions, 2003, section 4.3); None for equal rates.
+    """
+    if rate == other_rate:
+        return None
+    from statsmodels.stats.proportion import samplesize_proportions_2indep_onetail
+
+    n = samplesize_proportions_2indep_onetail(
+        rate - other_rate, other_rate, power, alpha=1 - confidence, alternative="two-sided"
+    )
+    return max(1, math.ceil(float(n)))
+
+
+def scenes_needed(
+    only_first: float,
+    only_second: float,
+    *,
+    power: float = POWER,
+    confidence: float = CONFIDENCE,
+) -> int | None:
+    """Scenes that two policies both play, so that McNemar's test tells them apart.
+
+    The arguments are the shares of scenes that only one of the two solves; None if they are equal.
+    Connor, Biometrics 43 (1987), 207-211: normal approximation, two-sided.
+    """
+    discordant, difference = only_first + only_second, only_first - only_second
+    if difference == 0:
+        return None
+    from scipy.stats import norm
+
+    sure, strong = float(norm.ppf((1 + confidence) / 2)), float(norm.ppf(power))
+    reach = sure * math.sqrt(discordant) + strong * math.sqrt(discordant - difference**2)
+    return max(1, math.ceil((reach / difference) ** 2))
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeedSpread:
+    """Success rates of the same training, repeated with other seeds on the same scenes."""
+
+    n_seeds: int
+    mean: float
+    worst: float
+    best: float
+    ci95: Interval | None
+    """t interval of the mean over trainings, cut to 0 to 1; None for a single one"""
+
+
+def seed_spread(rates: Sequence[float]) -> SeedSpread:
+    """How much the seed of the training matters; a rate a seed. Raises ValueError without one."""
+    if not rates:
+        raise ValueError("a spread over seeds takes one rate or more")
+    interval = None
+    if len(rates) > 1:
+        low, high = mean_interval(rates)
+        interval = max(low, 0.0), min(high, 1.0)
+    return SeedSpread(
+        n_seeds=len(rates),
+        mean=statistics.fmean(rates),
+        worst=min(rates),
+        best=max(rates),
+        ci95=interval,
+    )

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fetchlab.eval.gaze import gaze_sentence
 from fetchlab.eval.results import Cell, Results, Swap
+from fetchlab.eval.statistics import compare_paired
+from fetchlab.eval.suites import CONTROL
 
 if TYPE_CHECKING:
     from rich.table import Table
+
+TITLE = "Success in scenes that no demonstration used, and the 95 % interval"
 
 
 def percent(rate: float) -> str:
@@ -31,7 +36,7 @@ def interval_text(cell: Cell) -> str:
 def failures_text(cell: Cell) -> str:
     """Why episodes failed, most frequent first."""
     ordered = sorted(cell.failures.items(), key=lambda item: (-item[1], item[0]))
-    return ", ".join(f"{reason.replace('_', ' ')} {count}" for reason, count in ordered)
+    return ", ".join(f"{spaced(reason)} {count}" for reason, count in ordered)
 
 
 def cell_table(cells: Sequence[Cell]) -> Table:
@@ -39,42 +44,97 @@ def cell_table(cells: Sequence[Cell]) -> Table:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    table = Table(
-        title="Success in scenes that no demonstration used, and the 95 % interval",
-        title_justify="left",
-        box=SIMPLE_HEAD,
-        padding=(0, 1, 0, 0),
-    )
-    for column in ("policy", "objects", "fetched", "rate", "interval", "steps"):
-        table.add_column(column, justify="left" if column == "policy" else "right", no_wrap=True)
+    if any(cell.arm for cell in cells) or len({cell.task for cell in cells}) > 1:
+        return suite_table(cells)
+    table = Table(title=TITLE, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table.add_column("policy", no_wrap=True)
+    for column in ("objects", "succeeded", "rate", "interval", "steps"):
+        table.add_column(column, justify="right", no_wrap=True)
     table.add_column("failures")
     for row, cell in enumerate(cells):
         last = row + 1 == len(cells) or cells[row + 1].policy != cell.policy
-        table.add_row(*_row(cell), end_section=last)
+        steps = "" if cell.mean_steps is None else f"{cell.mean_steps:.1f}"
+        numbers = *_numbers(cell), interval_text(cell), steps
+        table.add_row(cell.policy, *numbers, cell.note or failures_text(cell), end_section=last)
     return table
 
 
-def _row(cell: Cell) -> list[str]:
-    if cell.success_rate is None or cell.mean_steps is None:
-        return [cell.policy, str(cell.n_objects), "–", "", "", "", cell.note]
-    return [
-        cell.policy,
+def suite_table(cells: Sequence[Cell]) -> Table:
+    """A row a cell, a section a policy: its tasks and arms, and how these compare with controls."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    with_arms = any(cell.arm for cell in cells)
+    names = [*["arm"] * with_arms, *["task"] * (len({cell.task for cell in cells}) > 1)]
+    title = (
+        f"{TITLE}\nof the difference from the control in the same scenes" if with_arms else TITLE
+    )
+    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    policies = dict.fromkeys(cell.policy for cell in cells)
+    for name, titles in zip(names, (policies, ()), strict=False):
+        widths = widest_word([getattr(cell, name) for cell in cells]), *map(len, titles)
+        table.add_column(name, min_width=max(widths))
+    for column in ("objects", "succeeded", "rate", "minus control" if with_arms else "interval"):
+        table.add_column(column, justify="right", no_wrap=True)
+    table.add_column("failures", min_width=10)
+    for policy in policies:
+        table.add_row(f"[bold]{policy}[/bold]")
+        for cell in (cell for cell in cells if cell.policy == policy):
+            about = [spaced(getattr(cell, name)) for name in names]
+            sure = against_control(cell, cells) if with_arms else interval_text(cell)
+            table.add_row(*about, *_numbers(cell), sure, cell.note or failures_text(cell))
+        table.add_section()
+    return table
+
+
+def _numbers(cell: Cell) -> tuple[str, str, str]:
+    """Objects, successes and their rate."""
+    if cell.success_rate is None:
+        return str(cell.n_objects), "–", ""
+    return (
         str(cell.n_objects),
         f"{cell.n_success}/{cell.n_episodes}",
         percent(cell.success_rate),
-        interval_text(cell),
-        f"{cell.mean_steps:.1f}",
-        failures_text(cell),
-    ]
+    )
+
+
+def widest_word(names: Sequence[str]) -> int:
+    """Characters of the longest word in these names."""
+    return max(len(word) for name in names for word in name.split("_"))
+
+
+def spaced(name: str) -> str:
+    """A name as words, which may be wrapped."""
+    return name.replace("_", " ")
+
+
+def control_of(cell: Cell, cells: Sequence[Cell]) -> Cell | None:
+    """The control that a cell is measured against, if it was played; none for a control."""
+    wanted = replace(cell.key, arm=CONTROL, control=True)
+    found = (other for other in cells if other.key == wanted and other.n_episodes)
+    return None if cell.control else next(found, None)
+
+
+def against_control(cell: Cell, cells: Sequence[Cell]) -> str:
+    """By how much the arm is better than its control on the same seeds, and the 95 % interval."""
+    other = control_of(cell, cells)
+    if other is None or not cell.n_episodes:
+        return ""
+    compared = compare_paired(
+        [episode.success for episode in cell.episodes],
+        [episode.success for episode in other.episodes],
+    )
+    low, high = compared.ci95
+    return f"{100 * compared.difference:+.1f} ({100 * low:+.0f} to {100 * high:+.0f})"
 
 
 def swap_sentence(swap: Swap) -> str:
     """The instruction swap in words."""
     low, high = swap.ci95
     return (
-        f"Only the colour word changed, in {swap.n} scenes: {swap.policy} fetched the newly named "
-        f"block in {swap.n_followed} ({percent(swap.rate)}, 95 % interval {100 * low:.1f} to "
-        f"{100 * high:.1f} %), and each sentence's own block in {swap.n_both}."
+        f"Only the words for the object changed, in {swap.n} scenes: {swap.policy} took the newly "
+        f"named one in {swap.n_followed} ({percent(swap.rate)}, 95 % interval {100 * low:.1f} to "
+        f"{100 * high:.1f} %), and each sentence's own in {swap.n_both}."
     )
 
 

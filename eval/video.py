@@ -15,9 +15,12 @@ from fetchlab.eval.gaze import Gaze, gaze_sentence
 from fetchlab.eval.grounding import Gazes, summarize
 from fetchlab.eval.overlay import Image, action_attention, draw_views, watchable, write
 from fetchlab.eval.parallel import load, one_thread
+from fetchlab.eval.plan import chosen_world
 from fetchlab.eval.results import put_in_place, write_whole
 from fetchlab.eval.rollout import EpisodeResult, EpisodeSpec, Moment, make_worlds, rollout
 from fetchlab.policy.base import Policy
+from fetchlab.policy.registry import is_scripted
+from fetchlab.sim.config import EnvConfig
 from fetchlab.sim.env import Tabletop
 from fetchlab.sim.observation import PROPRIOCEPTION
 from fetchlab.sim.scene import MAX_OBJECTS
@@ -34,9 +37,13 @@ class RolloutConfig:
     """One episode, played before your eyes."""
 
     policy: str
-    """folder of a trained policy, or `expert`"""
+    """folder of a trained policy, or the name of one that needs no training (`expert`)"""
     instruction: str | None = None
     """what to say, e.g. "fetch the green block"; by default what the scene's seed draws"""
+    task: str | None = None
+    """the task to play; by default the policy's own, of several the one that the seed draws"""
+    shapes: tuple[str, ...] | None = None
+    """what lies on the table; by default what the policy knows"""
     objects: int = 6
     """number of objects on the table"""
     seed: int = 1
@@ -75,11 +82,11 @@ class Film:
         return self.frames + [self.frames[-1]] * round(HOLD * self.fps)
 
 
-def film(policy: Policy, spec: EpisodeSpec, layer: int = 0) -> Film:
-    """Play an episode and draw it."""
+def film(policy: Policy, spec: EpisodeSpec, layer: int = 0, world: EnvConfig | None = None) -> Film:
+    """Play an episode, in the policy's own world or another, and draw it."""
     frames: list[Image] = []
     views: list[Image] = []
-    worlds = make_worlds(policy.env_config, 1, render_mode="rgb_array")
+    worlds = make_worlds(world or policy.env_config, 1, render_mode="rgb_array")
     with contextlib.closing(worlds), one_thread():
         env = worlds.envs[0].unwrapped
         assert isinstance(env, Tabletop)
@@ -167,17 +174,30 @@ def png(image: Image) -> bytes:
     return data.tobytes()
 
 
+def cast_rollout(config: RolloutConfig) -> tuple[Policy, EpisodeSpec]:
+    """Who plays, and what; a trained policy of several tasks plays the one that is asked for."""
+    wishes = {"shapes": config.shapes, "task": config.task}
+    scripted = is_scripted(config.policy)
+    world = chosen_world(config.policy, wishes if scripted else {"shapes": config.shapes})
+    spec = EpisodeSpec(
+        seed=config.seed,
+        n_objects=config.objects,
+        instruction=config.instruction,
+        task=None if config.task == world.task else config.task,
+    )
+    return load(config.policy, world), spec
+
+
 def run_rollout(config: RolloutConfig) -> None:
     """`fetchlab rollout`."""
     from rich.console import Console
 
-    policy = load(config.policy)
+    policy, spec = cast_rollout(config)
     if config.objects > policy.max_objects:
         raise UserError(
             f"{policy.name} cannot take {config.objects} objects ({policy.max_objects} slots): "
             f"give --objects {policy.max_objects} or fewer"
         )
-    spec = EpisodeSpec(seed=config.seed, n_objects=config.objects, instruction=config.instruction)
     shown = film(policy, spec, config.layer)
     if config.video is not None:
         write_video(config.video, shown.playback(), shown.fps)

@@ -156,7 +156,8 @@ def test_list_as_json(what: str, capsys: pytest.CaptureFixture[str]) -> None:
 def test_list_as_lines(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["list", "policies"]) == 0
     names = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
-    assert names == ["act", "act_objects", "act_no_position_queries", "slot_mlp", "expert"]
+    learned = ["act", "act_objects", "act_no_position_queries", "slot_mlp"]
+    assert names == [*learned, "expert", "expert_blind"]
 
 
 def test_a_mistake_is_one_line_also_when_the_simulator_has_been_loaded() -> None:

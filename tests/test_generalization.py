@@ -9,18 +9,20 @@ import pytest
 from fetchlab.errors import UserError
 from fetchlab.eval import generalization
 from fetchlab.eval.compare import CompareConfig, matches, read_contestants, run_compare
-from fetchlab.eval.generalization import (
-    EvalConfig,
+from fetchlab.eval.generalization import EvalConfig, run_eval
+from fetchlab.eval.plan import (
     Plan,
+    Scope,
     evaluate,
     evaluation_seeds,
     make_plan,
-    run_eval,
+    plan_cells,
     swap_scenes,
 )
-from fetchlab.eval.results import RESULTS, Cell, Results, read_results
+from fetchlab.eval.results import RESULTS, Cell, CellKey, Results, read_results
 from fetchlab.eval.rollout import EpisodeResult
 from fetchlab.eval.statistics import wilson
+from fetchlab.eval.suites import SUITES
 from fetchlab.eval.swap import swap_pairs
 from fetchlab.eval.tables import cell_table, percent, swap_sentence
 from fetchlab.policy.expert import Expert
@@ -43,14 +45,16 @@ def test_a_shorter_evaluation_plays_the_first_scenes_of_a_longer_one() -> None:
 
 
 def test_results_do_not_depend_on_the_number_of_workers() -> None:
-    plans = [make_plan("expert", (2, 7), 30, seed=1, n_swaps=10)]
+    plans = [make_plan("expert", Scope(counts=(2, 7), episodes=30, seed=1), n_swaps=10)]
     assert evaluate(plans, workers=1) == evaluate(plans, workers=2)
 
 
 def test_a_policy_without_room_gives_an_empty_cell_that_says_so() -> None:
     narrow = Expert(EnvConfig(cameras=()))
     narrow.max_objects = 6
-    plan = Plan(source="expert", policy=narrow, counts=(2, 8), episodes=2, seed=0)
+    scope = Scope(counts=(2, 8), episodes=2, seed=0)
+    planned = plan_cells("expert", narrow, SUITES["counts"], scope)
+    plan = Plan(source="expert", policy=narrow, seed=0, cells=planned)
     cells, swap = evaluate([plan], workers=1)
     assert [cell.n_episodes for cell in cells] == [2, 0]
     assert cells[1].note == "cannot take 8 objects (6 slots)"
@@ -62,11 +66,11 @@ def test_a_swapped_scene_names_another_block_of_the_same_scene() -> None:
     scenes = swap_scenes(6, seed=0, n_scenes=100)
     assert len(scenes) == 100 and {s.n_objects for s in scenes} == {2, 3, 4, 5, 6}
     pairs = swap_pairs(EnvConfig(cameras=()), scenes[::10])
-    plan = replace(make_plan("expert", (), 0, seed=0), swaps=pairs)
+    plan = Plan(source="expert", policy=Expert(EnvConfig(cameras=())), seed=0, swaps=pairs)
     _, swap = evaluate([plan], workers=1)
     assert swap is not None and swap.n == 10
     assert swap.n_followed == swap.n_both == 10  # which takes two different, nameable blocks
-    assert "fetched the newly named block in 10 (100 %" in swap_sentence(swap)
+    assert "took the newly named one in 10 (100 %" in swap_sentence(swap)
 
 
 def test_a_swap_changes_the_words_for_one_object_and_nothing_else() -> None:
@@ -105,7 +109,9 @@ def test_cells_count_failures_by_reason() -> None:
         )
 
     reasons = ["", "timeout", "no_grasp", "timeout"]
-    cell = Cell.count("act", "counts", 2, [episode(i, r) for i, r in enumerate(reasons)])
+    key = CellKey(policy="act", suite="counts", n_objects=2)
+    cell = Cell.count(key, [episode(i, r) for i, r in enumerate(reasons)])
+    assert cell.key == key
     assert cell.failures == {"no_grasp": 1, "timeout": 2}
     assert (cell.n_success, cell.success_rate, cell.ci95) == (1, 0.25, wilson(1, 4))
 
@@ -126,11 +132,12 @@ def test_eval_writes_what_the_design_promises_twice_the_same(
 ) -> None:
     first, second = expert_eval(tmp_path / "a"), expert_eval(tmp_path / "b")
     printed = capsys.readouterr().out
-    assert "expert" in printed and "Only the colour word changed" in printed
+    assert "expert" in printed and "Only the words for the object changed" in printed
     assert replace(first, timings_s={}) == replace(second, timings_s={})
     content = json.loads((tmp_path / "a" / RESULTS).read_text())
     assert list(content["cells"][0]) == [
-        *("policy", "suite", "n_objects", "n_episodes", "n_success", "success_rate", "ci95"),
+        *("policy", "suite", "n_objects", "arm", "control", "task", "trained", "training_seed"),
+        *("n_episodes", "n_success", "success_rate", "ci95"),
         *("failures", "mean_steps", "note", "episodes"),
     ]
     episode = content["cells"][0]["episodes"][0]
@@ -168,12 +175,17 @@ def test_mistakes_are_named_and_leave_nothing_behind(
     assert not (tmp_path / "out").exists()
 
 
-def test_a_count_that_the_only_policy_cannot_take_is_refused(
+def test_what_the_only_policy_cannot_play_is_noted_and_all_of_it_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Expert, "max_objects", 6)
-    with pytest.raises(UserError, match=r"cannot take 8 objects \(6 slots\)"):
-        expert_eval(tmp_path, counts=(2, 8))
+    some = expert_eval(tmp_path / "some", counts=(2, 8))
+    assert [cell.note for cell in some.cells] == ["", "cannot take 8 objects (6 slots)"]
+    with pytest.raises(UserError, match=r"expert cannot play counts: it cannot take 8 objects"):
+        expert_eval(tmp_path / "none", counts=(8, 10))
+    with pytest.raises(UserError, match="expert cannot play distractors: it needs several shapes"):
+        expert_eval(tmp_path / "none", suite="distractors")
+    assert not (tmp_path / "none").exists()
 
 
 def test_compare_pairs_the_scenes_and_prints(
@@ -193,9 +205,9 @@ def test_compare_pairs_the_scenes_and_prints(
     ("change", "message"),
     [
         ({"seed": 7}, "seed is 0 there and 7 here"),
-        ({"versions": {"fetchlab": "0.0.1", "pybullet": "", "numpy": ""}}, "version of fetchlab"),
+        ({"versions": {}, "fingerprint": {}}, "version of fetchlab is .* there and None here"),
         ({"cells": ()}, "no number of objects in common"),
-        ({"versions": {}}, "version of fetchlab is .* there and None here"),
+        ({"fingerprint": {"renderer": "0123"}}, "there, .* here"),
     ],
 )
 def test_compare_refuses_other_scenes_and_names_the_difference(

@@ -19,7 +19,7 @@ from fetchlab.sim.observation import (
     SHAPE,
     Observation,
 )
-from fetchlab.sim.world import Picture
+from fetchlab.sim.pictures import Picture
 
 # Patches of 2 by 2 pixels: named block; half other block, half table; arm; background.
 SEGMENTATION = np.array([[3, 3, 2, 0], [3, 3, 2, 0], [1, 1, -1, -1], [1, 1, -1, -1]], np.int32)

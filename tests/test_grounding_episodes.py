@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Sequence
 from dataclasses import replace
@@ -19,13 +20,15 @@ from fetchlab.errors import UserError
 from fetchlab.eval import generalization
 from fetchlab.eval.compare import CompareConfig, run_compare
 from fetchlab.eval.gaze import WHOLE, Gaze, finder, gaze_sentence
-from fetchlab.eval.generalization import EvalConfig, evaluation_specs, run_eval
-from fetchlab.eval.grounding import CLASSES, PHASES, Numbers, measure_grounding
+from fetchlab.eval.generalization import EvalConfig, run_eval
+from fetchlab.eval.grounding import CLASSES, PHASES, Numbers, frame_shares, measure_grounding
+from fetchlab.eval.plan import evaluation_specs
 from fetchlab.eval.report.page import render
 from fetchlab.eval.results import RESULTS, read_results
 from fetchlab.eval.video import RolloutConfig, run_rollout
 from fetchlab.policy.expert import Expert
 from fetchlab.sim.config import EnvConfig
+from fetchlab.sim.env import Tabletop
 from fetchlab.sim.observation import ObservationBatch
 from fetchlab.sim.scene import COLOURS
 
@@ -95,6 +98,15 @@ def test_who_looks_everywhere_alike_is_at_chance(painted: Sequence[Gaze]) -> Non
 def test_frames_of_the_past_are_measured_with_what_they_showed() -> None:
     gazes = measure_grounding(Painter(EnvConfig(history=3)), evaluation_specs(0, 4, 2))
     assert finder(gazes).on_named_patches > 0.999
+
+
+def test_a_screen_is_no_object() -> None:
+    world = EnvConfig(variation="front_screened")
+    with contextlib.closing(Tabletop.from_config(world)) as env:
+        env.reset(seed=1)
+        front, wrist = frame_shares(env, (8, 8))
+    assert front[..., CLASSES.index("background")].mean() > 0.5
+    assert front[..., CLASSES.index("named")].max() == 0 and wrist[..., :2].max() > 0
 
 
 def test_policies_that_see_no_pixels_are_not_measured() -> None:

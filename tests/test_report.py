@@ -9,7 +9,7 @@ import pytest
 
 from fetchlab.eval.report.charts import Curve
 from fetchlab.eval.report.page import Clip, Look, Story, duration, render, span, write_report
-from fetchlab.eval.results import Cell, PolicyFacts, Results, Swap
+from fetchlab.eval.results import Cell, CellKey, PolicyFacts, Results, Swap
 from fetchlab.eval.rollout import EpisodeResult
 from fetchlab.eval.statistics import wilson
 from fetchlab.eval.video import png
@@ -27,7 +27,7 @@ FAILURES = {
 def make_cell(policy: str, n_objects: int, n_failed: int | None, n: int = 200) -> Cell:
     if n_failed is None:
         note = f"cannot take {n_objects} objects (6 slots)"
-        return Cell.refused(policy, "counts", n_objects, note)
+        return Cell.refused(CellKey(policy=policy, suite="counts", n_objects=n_objects), note)
     episodes = [
         EpisodeResult(
             seed=2 * row + 1,
@@ -40,7 +40,7 @@ def make_cell(policy: str, n_objects: int, n_failed: int | None, n: int = 200) -
         )
         for row in range(n)
     ]
-    return Cell.count(policy, "counts", n_objects, episodes)
+    return Cell.count(CellKey(policy=policy, suite="counts", n_objects=n_objects), episodes)
 
 
 def make_results() -> Results:

@@ -2,14 +2,18 @@
 
 import math
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fetchlab.eval.statistics import (
     compare_paired,
+    episodes_needed,
     mcnemar,
     paired_difference_interval,
+    scenes_needed,
+    seed_spread,
     wilson,
 )
 
@@ -90,3 +94,58 @@ def test_pairing_beats_independent_samples_when_outcomes_go_together() -> None:
 def test_unpaired_lengths_raise() -> None:
     with pytest.raises(ValueError, match="cannot pair"):
         compare_paired([True], [])
+
+
+Z_POWER = 0.8416212335729143  # 80 % quantile
+
+
+def test_episodes_needed_is_the_formula_of_two_proportions() -> None:
+    # Fleiss, Levin and Paik (2003), without continuity correction; 199 is the textbook's number.
+    assert episodes_needed(0.9, 0.8) == episodes_needed(0.8, 0.9) == 199
+    for one, other in ((0.98, 0.96), (0.5, 0.6), (0.97, 0.3), (1.0, 0.9)):
+        mean, spread = (one + other) / 2, one * (1 - one) + other * (1 - other)
+        root = Z * math.sqrt(2 * mean * (1 - mean)) + Z_POWER * math.sqrt(spread)
+        assert episodes_needed(one, other) == math.ceil((root / (one - other)) ** 2)
+
+
+def test_scenes_needed_gives_mcnemars_test_its_power() -> None:
+    only_first, only_second = 0.3, 0.2
+    n = scenes_needed(only_first, only_second)
+    assert n is not None
+    generator = np.random.default_rng(0)
+    shares = [only_first, only_second, 1 - only_first - only_second]
+    drawn = generator.multinomial(n, shares, size=20_000)[:, :2].astype(float)
+    statistic = (drawn[:, 0] - drawn[:, 1]) ** 2 / drawn.sum(axis=1)
+    assert (statistic > Z * Z).mean() == pytest.approx(0.8, abs=0.02)
+
+
+@given(st.integers(1, 49), st.integers(1, 49))
+def test_pairing_pays_as_soon_as_outcomes_go_together(one: int, other: int) -> None:
+    rate, other_rate = one / 50, other / 50
+    only_first, only_second = rate * (1 - other_rate), other_rate * (1 - rate)  # unrelated
+    apart, together = episodes_needed(rate, other_rate), scenes_needed(only_first, only_second)
+    if one == other:
+        assert apart is None and together is None
+        return
+    assert apart is not None and together is not None and abs(apart - together) <= 3
+    common = min(only_first, only_second) / 2
+    paired = scenes_needed(only_first - common, only_second - common)
+    assert paired is not None and paired <= together
+
+
+def test_more_power_and_confidence_take_more_episodes() -> None:
+    few, many = episodes_needed(0.9, 0.8), episodes_needed(0.9, 0.8, power=0.9, confidence=0.99)
+    assert few is not None and many is not None and few < many
+    fewer, more = scenes_needed(0.1, 0.02), scenes_needed(0.1, 0.02, power=0.95)
+    assert fewer is not None and more is not None and fewer < more
+
+
+def test_the_spread_over_seeds() -> None:
+    spread = seed_spread([0.90, 0.94, 0.98])
+    assert (spread.n_seeds, spread.worst, spread.best) == (3, 0.90, 0.98)
+    assert spread.mean == pytest.approx(0.94)
+    reach = 4.302652729911275 * 0.04 / math.sqrt(3)  # t of 2 degrees of freedom, by hand
+    assert spread.ci95 == pytest.approx((0.94 - reach, 1.0))  # the top is cut: 1.039
+    assert seed_spread([0.5]).ci95 is None
+    with pytest.raises(ValueError, match="one rate or more"):
+        seed_spread([])

@@ -44,7 +44,11 @@ class Curve:
 
 
 def success_chart(
-    cells: Sequence[Cell], series: Sequence[Series], seen: Sequence[int], size: tuple[float, float]
+    cells: Sequence[Cell],
+    series: Sequence[Series],
+    seen: Sequence[int],
+    size: tuple[float, float],
+    things: str = "blocks",
 ) -> str:
     """Success against the number of objects, with 95 % bands; the seen counts are shaded."""
     figure, axes = _figure(size)
@@ -57,7 +61,7 @@ def success_chart(
     axes.set_xlim(counts[0] - 0.4, counts[-1] + 0.4)
     axes.set_ylim(0, 104)
     axes.set_yticks([0, 25, 50, 75, 100], ["0 %", "25 %", "50 %", "75 %", "100 %"])
-    axes.set_xlabel("blocks on the table", color=FAINT)
+    axes.set_xlabel(f"{things} on the table", color=FAINT)
     return svg(figure)
 
 
@@ -80,6 +84,41 @@ def _draw_policy(axes: Axes, one: Series, cells: Sequence[Cell]) -> None:
             color=one.colour,
             fontsize=9.5,
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Line:
+    """Success against something, with 95 % intervals; fractions."""
+
+    label: str
+    colour: str
+    x: Sequence[float]
+    rates: Sequence[float]
+    intervals: Sequence[tuple[float, float]]
+
+
+def line_chart(
+    lines: Sequence[Line], axis: str, size: tuple[float, float], ticks: Sequence[float] = ()
+) -> str:
+    """Success against something: with ticks on a scale of factors, else from 0 on."""
+    from matplotlib.ticker import NullFormatter
+
+    figure, axes = _figure(size)
+    for line in lines:
+        low, high = ([100 * band[side] for band in line.intervals] for side in (0, 1))
+        axes.fill_between(line.x, low, high, color=line.colour, alpha=0.14, linewidth=0)
+        y = [100 * rate for rate in line.rates]
+        axes.plot(line.x, y, color=line.colour, marker="o", markersize=5, linewidth=2.2)
+    if ticks:
+        axes.set_xscale("log")
+        axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+        axes.xaxis.set_minor_formatter(NullFormatter())
+    else:
+        axes.set_xlim(left=0)
+    axes.set_ylim(0, 104)
+    axes.set_yticks([0, 25, 50, 75, 100], ["0 %", "25 %", "50 %", "75 %", "100 %"])
+    axes.set_xlabel(axis, color=FAINT)
+    return svg(figure)
 
 
 def loss_chart(curve: Curve, one: Series) -> str:

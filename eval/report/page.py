@@ -82,6 +82,11 @@ def write_report(folder: Path, story: Story) -> Path:
 
 def render(story: Story) -> str:
     """The page as one HTML text that asks the network for nothing."""
+    return fill("report.html.jinja", context(story))
+
+
+def fill(template: str, content: Mapping[str, Any]) -> str:
+    """One of this folder's templates, with the style and the words and numbers filled in."""
     import jinja2
 
     files = resources.files("fetchlab.eval.report")
@@ -89,9 +94,9 @@ def render(story: Story) -> str:
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters |= {"percent": percent, "interval": interval, "inline": _base64}
-    template = environment.from_string((files / "report.html.jinja").read_text("utf-8"))
     style = (files / "style.css").read_text("utf-8")
-    return template.render(style=style, **context(story))
+    page = environment.from_string((files / template).read_text("utf-8"))
+    return page.render(style=style, **content)
 
 
 def context(story: Story) -> dict[str, Any]:

@@ -87,6 +87,22 @@ COMMANDS = {
         "evaluations side by side, paired scene by scene",
         ("runs/act-eval runs/expert-eval",),
     ),
+    "benchmark": Command(
+        "fetchlab.eval.benchmark.command",
+        "run_benchmark",
+        "train policies, play every suite, report",
+        (
+            "--quick --out runs/benchmark-quick",
+            "--policies act slot_mlp expert expert_blind --seeds 0 1 2 --out runs/benchmark",
+            "--suites counts cameras --task fetch --seeds 0 --out runs/cameras",
+        ),
+    ),
+    "leaderboard": Command(
+        "fetchlab.eval.leaderboard",
+        "run_leaderboard",
+        "the results that were added to results/",
+        ("", "--json", "--add runs/benchmark"),
+    ),
     "rollout": Command(
         "fetchlab.eval.video",
         "run_rollout",
@@ -229,7 +245,7 @@ def resume_hint(words: Sequence[str]) -> str:
     if words and words[0] in ("collect", "train"):
         again = shlex.join(word for word in words if word != "--resume")
         return f"go on where it stopped with: fetchlab {again} --resume"
-    if words and words[0] == "quickstart":
+    if words and words[0] in ("quickstart", "benchmark"):
         return "the same command goes on where it stopped"
     return "nothing half-written is left, start again with the same command"
 
