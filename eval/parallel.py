@@ -6,8 +6,9 @@ import contextlib
 import functools
 import multiprocessing
 import os
+import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 
@@ -72,30 +73,37 @@ def play_shards(
     """Play every shard; `on_done` hears how many episodes each one had."""
     tell = on_done or (lambda episodes: None)
     played: Played = {}
-    for shard, results in as_played(shards, workers):
-        played |= keyed(shard, results)
-        tell(len(shard.specs))
+    for done in as_played(shards, workers):
+        played |= done.by_episode()
+        tell(len(done.results))
     return played
 
 
-def as_played(shards: Sequence[Shard], workers: int) -> Iterator[tuple[Shard, list[EpisodeResult]]]:
+@dataclass(frozen=True, kw_only=True)
+class Done:
+    """A shard that has been played."""
+
+    shard: Shard
+    results: list[EpisodeResult]
+    seconds: float
+    """that it took one process"""
+
+    def by_episode(self) -> Played:
+        """Its results by who played, and which episode."""
+        keys = [(self.shard.role, spec) for spec in self.shard.specs]
+        return dict(zip(keys, self.results, strict=True))
+
+
+def as_played(shards: Sequence[Shard], workers: int) -> Iterator[Done]:
     """Play every shard, begun in this order; each is handed over when it is done."""
     if workers == 1 or len(shards) < 2:
         with one_thread(), contextlib.closing(Player()) as player:
-            yield from ((shard, player.play(shard)) for shard in shards)
+            yield from map(player.play, shards)
         return
     with process_pool(min(workers, len(shards))) as pool:
-        futures: dict[Future[list[EpisodeResult]], Shard] = {
-            pool.submit(_play_in_worker, shard): shard for shard in shards
-        }
+        futures = [pool.submit(_play_in_worker, shard) for shard in shards]
         for future in as_completed(futures):
-            yield futures[future], future.result()
-
-
-def keyed(shard: Shard, results: Sequence[EpisodeResult]) -> Played:
-    """A shard's results by who played, and which episode."""
-    keys = [(shard.role, spec) for spec in shard.specs]
-    return dict(zip(keys, results, strict=True))
+            yield future.result()
 
 
 class Player:
@@ -108,15 +116,16 @@ class Player:
         self._policies: dict[Role, Policy] = {}
         self._worlds: dict[EnvConfig, SyncVectorEnv] = {}
 
-    def play(self, shard: Shard) -> list[EpisodeResult]:
-        """The results of its episodes."""
-        role = shard.role
+    def play(self, shard: Shard) -> Done:
+        """All of its episodes."""
+        role, started = shard.role, time.perf_counter()
         if role not in self._policies:
             self._policies = {role: policy_for(role)}
         if role.world not in self._worlds:
             self.close()
             self._worlds = {role.world: make_worlds(role.world, BATCH)}
-        return rollout(self._policies[role], shard.specs, self._worlds[role.world])
+        results = rollout(self._policies[role], shard.specs, self._worlds[role.world])
+        return Done(shard=shard, results=results, seconds=time.perf_counter() - started)
 
     def close(self) -> None:
         """Let go of the simulators."""
@@ -194,5 +203,5 @@ def _player() -> Player:
     return Player()
 
 
-def _play_in_worker(shard: Shard) -> list[EpisodeResult]:
+def _play_in_worker(shard: Shard) -> Done:
     return _player().play(shard)

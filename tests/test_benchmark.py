@@ -20,9 +20,8 @@ from fetchlab.eval.benchmark.config import BenchmarkConfig
 from fetchlab.eval.benchmark.recipe import QUICK
 from fetchlab.eval.benchmark.store import Store
 from fetchlab.eval.compare import matches, read_contestants, trainings_of
-from fetchlab.eval.parallel import Shard, as_played
+from fetchlab.eval.parallel import Done, Shard, as_played
 from fetchlab.eval.results import read_results
-from fetchlab.eval.rollout import EpisodeResult
 
 YARDSTICKS = ("expert", "expert_blind")
 TINY = replace(QUICK, demonstrations=4, steps=2 / 5000, episodes=2, counts=(2, 3), seeds=(0, 1))
@@ -61,6 +60,9 @@ def test_it_leaves_results_summary_times_and_a_report(finished: Path) -> None:
     assert all(cell.n_success == cell.n_episodes == 2 for cell in expert)
     assert [cell.arm for cell in expert] == ["", "", "control", "object_moved", "arm_pushed"]
     assert "scenes" in results.fingerprint
+    times = json.loads((finished / "cell_times.json").read_text())
+    assert len(times) == len(results.cells) and min(times.values()) > 0
+    assert "expert/nominal/untrained/disturbance/object_moved/fetch-05" in times
 
 
 def test_the_same_benchmark_gives_the_same_bytes_in_any_folder(
@@ -92,14 +94,12 @@ def count_episodes(monkeypatch: pytest.MonkeyPatch, stop_after: int | None = Non
     """A list to which the number of episodes of every shard is added that is played."""
     played: list[int] = []
 
-    def counted(
-        shards: Sequence[Shard], workers: int
-    ) -> Iterator[tuple[Shard, list[EpisodeResult]]]:
-        for shard, results in as_played(shards, workers):
+    def counted(shards: Sequence[Shard], workers: int) -> Iterator[Done]:
+        for done in as_played(shards, workers):
             if len(played) == stop_after:
                 raise KeyboardInterrupt
-            played.append(len(results))
-            yield shard, results
+            played.append(len(done.results))
+            yield done
 
     monkeypatch.setattr(play, "as_played", counted)
     return played

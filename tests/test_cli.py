@@ -156,7 +156,7 @@ def test_list_as_json(what: str, capsys: pytest.CaptureFixture[str]) -> None:
 def test_list_as_lines(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["list", "policies"]) == 0
     names = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
-    learned = ["act", "act_objects", "act_no_position_queries", "slot_mlp"]
+    learned = ["act", "act_pointers", "act_objects", "act_no_position_queries", "slot_mlp"]
     assert names == [*learned, "expert", "expert_blind"]
 
 

@@ -99,7 +99,7 @@ def make_results(config: BenchmarkConfig, store: Store, cells: list[Cell]) -> Re
     return Results(
         task=config.recipe.world.task,
         seed=SCENES_SEED,
-        policies=tuple(_facts(policy, config, store) for policy in config.policies),
+        policies=tuple(_facts(policy, config, store) for policy in config.contestants),
         cells=tuple(cells),
         instruction_swap=None,
         timings_s={},
@@ -139,7 +139,7 @@ def ground_all(config: BenchmarkConfig, store: Store) -> tuple[Gaze, ...]:
     from fetchlab.eval.grounding import measure_grounding
 
     found: list[Gaze] = []
-    for policy in config.policies:
+    for policy in config.contestants:
         gazes = store.gazes(policy)
         if gazes is None:
             _, loaded = example(policy, config, store)

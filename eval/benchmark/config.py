@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fetchlab.errors import UserError, unknown
-from fetchlab.eval.benchmark.recipe import FULL, QUICK, Recipe
+from fetchlab.eval.benchmark.recipe import FULL, QUICK, WORLD, Recipe, single
 from fetchlab.eval.parallel import worker_count
 from fetchlab.eval.suites import NEEDS, NOMINAL, SUITES, Condition, Suite, suite_of
 from fetchlab.policy.registry import entry, is_scripted
@@ -27,8 +27,9 @@ class BenchmarkConfig:
 
     out: Path
     """folder for demonstrations, policies, results.json and report.html"""
-    policies: tuple[str, ...] = ("act", "slot_mlp", "expert", "expert_blind")
-    """names of registered policies (`fetchlab list policies`), the most important first"""
+    policies: tuple[str, ...] = ()
+    """names of registered policies (`fetchlab list policies`), the most important first; by default
+    act_pointers, or act for a task other than `mixed`, then slot_mlp expert expert_blind"""
     seeds: tuple[int, ...] = ()
     """of the trainings, by default 0 1 2, or 0 1 with --quick: how much luck is in a training shows
     only when it is repeated"""
@@ -43,20 +44,20 @@ class BenchmarkConfig:
     episodes: int | None = None
     """in each cell; by default 200, or 10 with --quick"""
     demonstrations: int | None = None
-    """to learn from; by default 1200, or 600 with --quick"""
+    """to learn from; by default 2400, 1200 for a task other than `mixed`, or 600 with --quick"""
     workers: int = 0
     """processes; 0: one a core. The results do not depend on it"""
 
     def __post_init__(self) -> None:
-        for kind, names in (("policies", self.policies), ("suites", self.suites)):
+        if self.task is not None and self.task not in TASKS:
+            raise unknown("task", self.task, TASKS)
+        for kind, names in (("policies", self.contestants), ("suites", self.suites)):
             _check_different(kind, names)
         _check_different("seeds", self.training_seeds)
-        for policy in self.policies:
+        for policy in self.contestants:
             entry(policy)
         for suite in self.suites:
             suite_of(suite)
-        if self.task is not None and self.task not in TASKS:
-            raise unknown("task", self.task, TASKS)
         _check_range("episodes", self.episodes, 1, MOST_EPISODES)
         _check_range("demonstrations", self.demonstrations, 2, 1_000_000)
         if any(not 0 <= seed < 2**32 for seed in self.seeds):
@@ -72,15 +73,20 @@ class BenchmarkConfig:
     def recipe(self) -> Recipe:
         """The tier, with what was asked to be different."""
         tier = QUICK if self.quick else FULL
-        world = tier.world
-        if self.task not in (None, world.task):
-            world = FULL.world if self.task == FULL.world.task else EnvConfig(task=self.task or "")
+        if self.task == WORLD.task:
+            tier = replace(tier, world=WORLD, policies=FULL.policies)
+        elif self.task not in (None, tier.world.task):
+            tier = single(tier, str(self.task))
         return replace(
             tier,
-            world=world,
             episodes=self.episodes or tier.episodes,
             demonstrations=self.demonstrations or tier.demonstrations,
         )
+
+    @property
+    def contestants(self) -> tuple[str, ...]:
+        """The policies that are measured."""
+        return self.policies or self.recipe.policies
 
     @property
     def training_seeds(self) -> tuple[int, ...]:
@@ -147,7 +153,7 @@ def trainings(config: BenchmarkConfig) -> list[Training]:
     """Every training that a suite needs, those of the first policy first."""
     return [
         Training(policy=policy, condition=condition, seed=seed)
-        for policy in config.policies
+        for policy in config.contestants
         for condition in conditions_of(policy, config)
         for seed in config.training_seeds
     ]

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from fetchlab.eval.benchmark.config import BenchmarkConfig, trainings
 from fetchlab.eval.benchmark.recipe import SCENES_SEED
 from fetchlab.eval.benchmark.store import Store
-from fetchlab.eval.parallel import Played, as_played, keyed, load, worker_count
+from fetchlab.eval.parallel import Played, as_played, load, worker_count
 from fetchlab.eval.plan import CellPlan, Scope, plan_cells, without_cameras
 from fetchlab.eval.results import Cell
 from fetchlab.eval.suites import NOMINAL
@@ -41,7 +41,7 @@ def _arm(plan: CellPlan) -> tuple[str, str]:
 
 
 def _all(config: BenchmarkConfig, store: Store) -> Iterator[CellPlan]:
-    for policy in config.policies:
+    for policy in config.contestants:
         if is_scripted(policy):
             yield from _plan(policy, config, NOMINAL, None)
         for training in trainings(config):
@@ -65,8 +65,9 @@ def play_all(plans: Sequence[CellPlan], config: BenchmarkConfig, store: Store) -
     """Play what has not been played; every cell is on disk as soon as it is finished."""
     todo = works([plan for plan in plans if store.cell(plan.key) is None])
     with store.timed("evaluation"), _progress(todo) as tell:
-        for played in played_cells(todo, worker_count(config.workers), tell):
+        for played, seconds in played_cells(todo, worker_count(config.workers), tell):
             store.write_cell(played)
+            store.set_cell_time(played.key, seconds)
     return [cell for plan in plans if (cell := store.cell(plan.key)) is not None]
 
 
@@ -78,6 +79,8 @@ class Work:
     n_waiting: int
     """shards that have not been played"""
     played: Played = field(default_factory=dict)
+    seconds: float = 0.0
+    """that these took one process"""
 
     def __str__(self) -> str:
         key = self.cells[0].key
@@ -95,19 +98,20 @@ def works(plans: Sequence[CellPlan]) -> list[Work]:
     return [Work(cells=cells, n_waiting=len(cells[0].shards())) for cells in together.values()]
 
 
-def played_cells(todo: Sequence[Work], workers: int, tell: OnShard) -> Iterator[Cell]:
-    """Each cell as soon as all its episodes have been played."""
+def played_cells(todo: Sequence[Work], workers: int, tell: OnShard) -> Iterator[tuple[Cell, float]]:
+    """Each cell as soon as all its episodes have been played, and the seconds they took."""
     owners = {shard: work for work in todo for shard in work.cells[0].shards()}
     for work in todo:
         if not work.n_waiting:  # what is refused
-            yield from (plan.cell({}) for plan in work.cells)
-    for shard, results in as_played(list(owners), workers):
-        work = owners[shard]
-        work.played |= keyed(shard, results)
+            yield from ((plan.cell({}), 0.0) for plan in work.cells)
+    for done in as_played(list(owners), workers):
+        work = owners[done.shard]
+        work.played |= done.by_episode()
+        work.seconds += done.seconds
         work.n_waiting -= 1
-        tell(work, len(results))
+        tell(work, len(done.results))
         if not work.n_waiting:
-            yield from (plan.cell(work.played) for plan in work.cells)
+            yield from ((plan.cell(work.played), work.seconds) for plan in work.cells)
             work.played = {}
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fetchlab.sim.config import EnvConfig
 from fetchlab.sim.language import LANGUAGES
@@ -25,6 +25,8 @@ class Recipe:
     """A tier of the benchmark."""
 
     world: EnvConfig
+    policies: tuple[str, ...]
+    """the most important first"""
     demonstrations: int
     steps: float
     """share of the training steps registered for each policy"""
@@ -38,9 +40,18 @@ class Recipe:
     """whether policies are also trained for single suites"""
 
 
-FULL = Recipe(world=WORLD, demonstrations=1200, steps=1.0, episodes=200, seeds=(0, 1, 2))
+YARDSTICKS = ("slot_mlp", "expert", "expert_blind")
+FULL = Recipe(
+    world=WORLD,
+    policies=("act_pointers", *YARDSTICKS),
+    demonstrations=2400,
+    steps=1.0,
+    episodes=200,
+    seeds=(0, 1, 2),
+)
 QUICK = Recipe(
     world=EnvConfig(),
+    policies=("act", *YARDSTICKS),
     demonstrations=600,
     steps=0.6,
     episodes=10,
@@ -48,3 +59,11 @@ QUICK = Recipe(
     counts=(2, 5, 6, 10),
     more_trainings=False,
 )
+
+
+def single(tier: Recipe, task: str) -> Recipe:
+    """The tier with one task and blocks only, which is much cheaper."""
+    demonstrations = min(tier.demonstrations, 1200)
+    policies = ("act", *YARDSTICKS)
+    world = EnvConfig(task=task)
+    return replace(tier, world=world, policies=policies, demonstrations=demonstrations)

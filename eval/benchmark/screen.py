@@ -28,7 +28,7 @@ def announce(config: BenchmarkConfig, store: Store) -> None:
     all_trainings = trainings(config)
     done = sum(is_trained(store, training) for training in all_trainings)
     console.print(
-        f"{len(config.chosen)} suites, {len(config.policies)} policies; "
+        f"{len(config.chosen)} suites, {len(config.contestants)} policies; "
         f"{len(collections(config))} collections of demonstrations, "
         f"{len(all_trainings)} trainings ({done} done)",
         highlight=False,

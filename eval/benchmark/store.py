@@ -6,7 +6,7 @@ OUT/policies/POLICY/TRAINED/seed-S/
 OUT/cells/…/TASK-N.json           one file a finished cell
 OUT/grounding/POLICY.json         what its heads look at
 OUT/results.json, summary.json    the numbers, the same in every run
-OUT/timings.json, report.html
+OUT/timings.json, cell_times.json, report.html
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from fetchlab.eval.results import (
 from fetchlab.train.lerobot import read_json
 from fetchlab.train.provenance import refuse_differences
 
-RECORD, TIMINGS = "benchmark.json", "timings.json"
+RECORD, TIMINGS, CELL_TIMES = "benchmark.json", "timings.json", "cell_times.json"
 
 Read = TypeVar("Read")
 
@@ -54,7 +54,7 @@ class Store:
         check_folder(self.out)
         path = self.out / RECORD
         settings: dict[str, Any] = json.loads(json.dumps(asdict(config.recipe)))
-        del settings["seeds"]  # more may come later
+        del settings["seeds"], settings["policies"]  # more may come later
         if path.is_file():
             begun = read_json(path)
             refuse_differences(self.out, begun.get("settings", {}), settings)
@@ -82,6 +82,12 @@ class Store:
 
     def write_cell(self, cell: Cell) -> None:
         write_json(self._cell_path(cell.key), asdict(cell))
+
+    def set_cell_time(self, key: CellKey, seconds: float) -> None:
+        """What its episodes took one process; cells with the same episodes share them."""
+        found: dict[str, float] = _read(self.out / CELL_TIMES, dict) or {}
+        name = str(self._cell_path(key).relative_to(self.out / "cells").with_suffix(""))
+        write_json(self.out / CELL_TIMES, found | {name: round(seconds, 2)})
 
     def _cell_path(self, key: CellKey) -> Path:
         seed = "untrained" if key.training_seed is None else f"seed-{key.training_seed}"
