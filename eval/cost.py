@@ -21,7 +21,8 @@ from fetchlab.sim.config import EnvConfig
 from fetchlab.sim.observation import ObservationBatch
 
 if TYPE_CHECKING:
-    from fetchlab.policy.cost import Cost, Part
+    from fetchlab.policy.cost import Cost
+    from fetchlab.policy.cost_pieces import Part
     from fetchlab.policy.learned import ChunkedPolicy, PolicyConfig
 
 ROUNDS, CALLS = 5, 20  # of latencies; in every round all variants take turns

@@ -11,7 +11,7 @@ from rich.table import Table
 
 from fetchlab.eval.cost import Examined
 from fetchlab.eval.tables import percent
-from fetchlab.policy.cost import Part
+from fetchlab.policy.cost_pieces import Part
 
 
 def show(examined: Examined, out: Path | None) -> None:

@@ -9,7 +9,7 @@ from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
-from fetchlab.policy.cost import Part
+from fetchlab.policy.cost_pieces import Part
 from fetchlab.policy.learned import ChunkedPolicy
 from fetchlab.sim.observation import ObservationBatch
 

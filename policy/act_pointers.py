@@ -17,7 +17,7 @@ from fetchlab.policy.act import ActConfig, ActPolicy
 from fetchlab.policy.base import Array, Statistics, TrainingBatch
 from fetchlab.policy.learned import evaluating
 from fetchlab.policy.named_words import NamedWords
-from fetchlab.policy.pointers import Pointed, Pointers
+from fetchlab.policy.pointers import Found, Pointed, Pointers
 from fetchlab.policy.references import Requests, are_meant, look
 from fetchlab.sim.cameras import CAMERAS
 from fetchlab.sim.language import read_phrase
@@ -64,9 +64,8 @@ class Look(NamedTuple):
     """What the policy made of its images and its sentence."""
 
     context: TokenGroup  # (B, N, D)
-    seen: Tensor  # (B, S, N, D) normalized patches of the still cameras
     gates: Tensor  # (B, R, L) logits: which words name which object
-    named: Pointed  # the R named objects, and the box if the task has one
+    found: Found  # the R named objects, and the box if the task has one
 
 
 class ActPointersPolicy(ActPolicy):
@@ -119,21 +118,18 @@ class ActPointersPolicy(ActPolicy):
     def _look(self, observations: ObservationBatch) -> Look:
         assert isinstance(self.eyes, PatchTokenizer)
         patches = self.eyes.patches(observations)  # (B, V, P, D)
-        seen = self.pointers.seen(patches)  # (B, S, N, D)
         gates, names = self._names(observations)
-        named = self.pointers(names, seen)
-        found = self.pointers.tokens(named, seen) + self.roles  # (B, R, D)
-        groups = [self.eyes.placed(patches), self.proprioception(observations), everywhere(found)]
+        found = self.pointers(names, patches)
+        told = everywhere(found.tokens + self.roles)  # (B, R, D)
+        groups = [self.eyes.placed(patches), self.proprioception(observations), told]
         context = TokenGroup.concatenate(groups)
         tokens = self.context_norm(self.encoder(context.tokens, context.mask))
-        return Look(TokenGroup(tokens, context.mask), seen, gates, named)
+        return Look(TokenGroup(tokens, context.mask), gates, found)
 
     def _names(self, observations: ObservationBatch) -> tuple[Tensor, Tensor]:
         """The gates (B, R, L), and what they let through (B, R, D), with the box's name last."""
         words = self.instruction(observations.instructions)
-        meanings = self.instruction.meanings(observations.instructions)  # (B, L, D)
-        gates = self.named_words(words)
-        names = gates.sigmoid() * words.mask[:, None] @ meanings.tokens  # (B, R, D)
+        gates, names = self.named_words(words, self.instruction.meanings(observations.instructions))
         if self.box_name is not None:
             names = torch.cat([names, self.box_name.expand(len(names), 1, -1)], dim=1)
         return gates, names
@@ -150,8 +146,7 @@ class ActPointersPolicy(ActPolicy):
 
     def _point_at_phrases(self, seen: Look) -> Pointed:
         names = self.instruction.meanings(self._weights.phrases).tokens.sum(dim=1)  # (J, D)
-        pointed: Pointed = self.pointers(names, seen.seen)
-        return pointed
+        return self.pointers.point(names, seen.found.seen)
 
     def _pointer_losses(
         self, seen: Look, observations: ObservationBatch
@@ -161,7 +156,8 @@ class ActPointersPolicy(ActPolicy):
         objects = torch.tensor(observations.objects, device=self.device)  # (B, M, F)
         present = torch.tensor(observations.objects_mask, device=self.device)
         phrases = self._point_at_phrases(seen)
-        every = Pointed(*(torch.cat(both, dim=1) for both in zip(phrases, seen.named, strict=True)))
+        both = zip(phrases, seen.found.pointed, strict=True)
+        every = Pointed(*(torch.cat(one, dim=1) for one in both))
         targets = self._targets(observations, objects, present)
         naming = pointers.naming_loss(phrases, self.looks, objects, present)
         return [

@@ -1,53 +1,36 @@
 """What a policy costs, by formula: tokens, parameters, floating-point operations, cached bytes.
 
-FLOPs are those of one chunk for one observation: two for each multiply-add of a linear layer, a
-convolution, or a score and mixing of attention. Those are what torch's counter counts; softmax,
-normalizations, additions and lookups are left out, being small beside them.
+FLOPs are those of one chunk for one observation.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import singledispatch
 
 from fetchlab.errors import UserError
 from fetchlab.policy.act import ActConfig
-from fetchlab.policy.blocks import BlockConfig
+from fetchlab.policy.act_pointers import ActPointersConfig
+from fetchlab.policy.cost_pieces import (
+    Part,
+    cache_bytes,
+    decoder_block,
+    encoder_block,
+    linear,
+    n_tokens,
+    norm,
+    patch_tokenizer,
+    scores,
+)
 from fetchlab.policy.learned import PolicyConfig
+from fetchlab.policy.pointers import HIDDEN
 from fetchlab.policy.references import Requests
 from fetchlab.policy.slot_mlp import SlotMlpConfig, n_lookup
+from fetchlab.sim.cameras import CAMERAS
 from fetchlab.sim.observation import PROPRIOCEPTION
 from fetchlab.tokenizers.instruction import MAX_WORDS, Vocabulary, split
 from fetchlab.tokenizers.objects import N_FEATURES
-from fetchlab.tokenizers.patch import PatchConfig
-
-BYTES = 4  # a number in float32
-
-
-@dataclass(frozen=True)
-class Part:
-    """Parameters and FLOPs of a part of a policy; parts add up."""
-
-    parameters: int = 0
-    linear: int = 0
-    """FLOPs of linear layers and convolutions: on each token or pixel alone"""
-    attention: int = 0
-    """FLOPs of scores and mixing: on every pair of a query and what it reads"""
-
-    def __add__(self, other: Part) -> Part:
-        return Part(
-            self.parameters + other.parameters,
-            self.linear + other.linear,
-            self.attention + other.attention,
-        )
-
-    def __mul__(self, times: int) -> Part:
-        return Part(self.parameters * times, self.linear * times, self.attention * times)
-
-    @property
-    def flops(self) -> int:
-        return self.linear + self.attention
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,85 +62,6 @@ class Cost:
     def attention_share(self) -> float:
         """Of all FLOPs; n / (n + 6 d) in an encoder block with an MLP four times as wide."""
         return self.total.attention / self.total.flops
-
-
-# Pieces ---------------------------------------------------------------------------------------
-
-
-def linear(n_rows: int, n_in: int, n_out: int) -> Part:
-    """A linear layer with bias, on so many rows."""
-    return Part(parameters=(n_in + 1) * n_out, linear=2 * n_rows * n_in * n_out)
-
-
-def norm(width: int) -> Part:
-    """LayerNorm, of which only the parameters count."""
-    return Part(parameters=2 * width)
-
-
-def scores(n_queries: int, n_read: int, width: int) -> Part:
-    """Q Kᵀ, and the weights times V, over all heads."""
-    return Part(attention=4 * n_queries * n_read * width)
-
-
-def attention(n_queries: int, n_read: int, width: int) -> Part:
-    """Projections of queries, of what they read, and of the result, around the scores."""
-    return (
-        linear(n_queries, width, width)
-        + linear(n_read, width, 2 * width)
-        + scores(n_queries, n_read, width)
-        + linear(n_queries, width, width)
-    )
-
-
-def mlp(n_tokens: int, block: BlockConfig) -> Part:
-    """The MLP of a block."""
-    width, hidden = block.d_model, block.d_feedforward
-    return linear(n_tokens, width, hidden) + linear(n_tokens, hidden, width)
-
-
-def encoder_block(block: BlockConfig, n_tokens: int) -> Part:
-    """Tokens read each other: 8 n d² + 4 n² d, and with an MLP of 4 d another 16 n d²."""
-    width = block.d_model
-    around = Part() if block.norm == "none" else norm(width)
-    part = attention(n_tokens, n_tokens, width) + around
-    return part + mlp(n_tokens, block) + around if block.mlp else part
-
-
-def decoder_block(block: BlockConfig, n_queries: int, n_words: int, n_context: int) -> Part:
-    """Queries read each other and the words, then the context."""
-    width = block.d_model
-    around = Part() if block.norm == "none" else norm(width)
-    return (
-        attention(n_queries, n_queries + n_words, width)
-        + attention(n_queries, n_context, width)
-        + mlp(n_queries, block)
-        + around * 3
-    )
-
-
-def stem(patch: PatchConfig, image_size: int, width: int) -> Part:
-    """What makes the patches of one image."""
-    if patch.stem == "linear":
-        n_patches = (image_size // patch.patch_size) ** 2
-        return linear(n_patches, 3 * patch.patch_size**2, width)
-    n_layers = patch.patch_size.bit_length() - 1
-    channels = [3, *(patch.first_channels * 2**i for i in range(n_layers - 1)), width]
-    sides = [image_size // 2**layer for layer in range(1, n_layers + 1)]
-    layers = zip(sides, channels[:-1], channels[1:], strict=True)
-    return sum((linear(side**2, 9 * before, after) for side, before, after in layers), Part())
-
-
-def patch_tokenizer(patch: PatchConfig, n_views: int, image_size: int, width: int) -> Part:
-    """One stem for all views, and for each a table of positions and its identity."""
-    one = stem(patch, image_size, width)
-    places = (image_size // patch.patch_size) ** 2 if patch.positions == "learned" else 0
-    codes = (places + 1) * width
-    return Part(one.parameters + n_views * codes, one.linear * n_views)
-
-
-def cache_bytes(n_layers: int, n_tokens: int, width: int) -> int:
-    """2 · L · n · d numbers: a key and a value a token and layer."""
-    return 2 * n_layers * n_tokens * width * BYTES
 
 
 # Policies -------------------------------------------------------------------------------------
@@ -203,11 +107,67 @@ def _act(config: ActConfig, *, n_objects: int) -> Cost:
     )
 
 
+@cost.register
+def _act_pointers(config: ActPointersConfig, *, n_objects: int) -> Cost:
+    """As act, with pointers among the words and the context, and what makes them."""
+    plain = _act(config, n_objects=n_objects)
+    tokens = {**plain.tokens, "pointers": n_pointers(config)}
+    words, actions, pointers = tokens["words"], tokens["actions"], tokens["pointers"]
+    n_context = sum(tokens.values()) - words - actions
+    width, block, n_layers = config.d_model, config.block, config.n_decoder_layers
+    n_named = Requests(config.env_config.task).n_named
+    parts = {
+        **plain.parts,
+        "encoder": encoder_block(block, n_context) * config.n_encoder_layers,
+        "decoder": decoder_block(block, actions, words + pointers, n_context) * n_layers,
+        "named_words": (
+            encoder_block(block, words)
+            + norm(width)
+            + linear(words, width, n_named)
+            + Part(attention=2 * n_named * words * width)  # the sums of words
+        ),
+        "pointers": pointing(config, pointers),
+        "roles": Part(pointers * width),
+        "box_name": Part((pointers - n_named) * width),
+    }
+    return replace(
+        plain,
+        tokens=tokens,
+        parts={name: part for name, part in parts.items() if part.parameters},
+        context_cache=cache_bytes(n_layers, n_context, width),
+        decoder_cache=cache_bytes(n_layers, sum(tokens.values()), width),
+    )
+
+
+def n_pointers(config: ActPointersConfig) -> int:
+    """R: one for each named object, and one for the box if the task has one."""
+    asked = Requests(config.env_config.task)
+    return asked.n_named + asked.has_box
+
+
+def pointing(config: ActPointersConfig, n_names: int) -> Part:
+    """Maps of the names over the patches of the cameras that stand still, and what they tell."""
+    width, env_config = config.d_model, config.env_config
+    still = sum(not CAMERAS[camera].on_hand for camera in env_config.cameras)
+    n_patches = still * (env_config.image_size // config.patch.patch_size) ** 2
+    query = Part(width**2, 2 * n_names * width**2)  # without bias
+    centres = Part(linear=2 * n_names * n_patches * 2)
+    return (
+        norm(width)
+        + query
+        + linear(n_patches, width, width) * 2  # keys and values
+        + scores(n_names, n_patches, width)
+        + centres
+        + layers(n_names, 3 * still, (HIDDEN, HIDDEN, 2))
+        + linear(n_names, 3 * still + 2, width)
+    )
+
+
 def act_tokens(config: ActConfig, n_objects: int) -> dict[str, int]:
     """How many of each kind, in the order of the policy's context, then words and actions."""
     if config.inputs == "pixels":
         env_config = config.env_config
-        n_patches = (env_config.image_size // config.patch.patch_size) ** 2
+        n_patches = n_tokens(config.patch, env_config.image_size)
         seen = {"image patches": env_config.n_views * n_patches}
     else:
         seen = {"objects": n_objects}
@@ -255,15 +215,15 @@ def _slot_mlp(config: SlotMlpConfig, *, n_objects: int) -> Cost:
     return Cost(
         tokens={},
         parts={
-            "lookup": layers(n_lookup(config), config.lookup_hidden),
+            "lookup": layers(1, n_lookup(config), config.lookup_hidden),
             "position_head": linear(1, found, n_positions),
-            "control": layers(state, config.control_hidden),
+            "control": layers(1, state, config.control_hidden),
             "action_head": linear(1, config.control_hidden[-1], n_outputs),
         },
     )
 
 
-def layers(n_inputs: int, hidden: tuple[int, ...]) -> Part:
-    """Linear layers, one after another, on one row."""
+def layers(n_rows: int, n_inputs: int, hidden: tuple[int, ...]) -> Part:
+    """Linear layers, one after another, on so many rows."""
     sizes = zip((n_inputs, *hidden), hidden, strict=False)
-    return sum((linear(1, before, after) for before, after in sizes), Part())
+    return sum((linear(n_rows, before, after) for before, after in sizes), Part())

@@ -18,7 +18,7 @@ from fetchlab.tokenizers.instruction import split
 
 
 class NamedWords(nn.Module):
-    """For each word and each of R objects, whether the word names it: (B, L, D) -> (B, R, L).
+    """Words (B, L, D) -> for each of R objects how far each word names it, and the name.
 
     The words read each other first, since order tells what is put where.
     """
@@ -30,11 +30,15 @@ class NamedWords(nn.Module):
         self.norm = nn.LayerNorm(block.d_model)
         self.head = nn.Linear(block.d_model, n_named)
 
-    def forward(self, words: TokenGroup) -> Tensor:
-        """Logits (B, R, L)."""
+    def forward(self, words: TokenGroup, meanings: TokenGroup) -> tuple[Tensor, Tensor]:
+        """Logits (B, R, L), and names (B, R, D): sums of the words' meanings.
+
+        `words` are the same with their places.
+        """
         read, _ = self.block(words.tokens, words.mask)
-        logits: Tensor = self.head(self.norm(read))  # (B, L, R)
-        return logits.transpose(1, 2)
+        logits = self.head(self.norm(read)).transpose(1, 2)  # (B, R, L)
+        gates = logits.sigmoid() * words.mask[:, None]
+        return logits, gates @ meanings.tokens
 
     def loss(self, logits: Tensor, sentences: Sequence[str], mask: Tensor) -> Tensor:
         """Cross-entropy (B, R, L) with what the grammar says, over the real words (B, L)."""

@@ -24,13 +24,21 @@ HIDDEN = 64  # units that turn image coordinates into places
 class Pointed(NamedTuple):
     """What J names point at, through S cameras that stand still."""
 
-    maps: Tensor  # (B, J, S, N) logits over the patches
+    maps: Tensor  # (B, J, S, P) logits over the patches
     evidence: Tensor  # (B, J, 3 S) image coordinates -1 … 1, and how sure each camera is
     places: Tensor  # (B, J, 2) x, y in units of the table
 
 
+class Found(NamedTuple):
+    """What the pointers make of J names."""
+
+    tokens: Tensor  # (B, J, D)
+    pointed: Pointed
+    seen: Tensor  # (B, S, P, D) what they looked at
+
+
 class Pointers(nn.Module):
-    """Names (B, J, D) and patches (B, V, N, D) -> maps, places, tokens."""
+    """Names (B, J, D) and patches (B, V, P, D) -> a token for each name, and how it came about."""
 
     grid: Tensor
 
@@ -54,30 +62,30 @@ class Pointers(nn.Module):
         u = (torch.arange(self.columns) + 0.5) / self.columns * 2 - 1
         v = (torch.arange(self.rows) + 0.5) / self.rows * 2 - 1
         places = torch.stack([u.repeat(self.rows), v.repeat_interleave(self.columns)], dim=-1)
-        self.register_buffer("grid", places, persistent=False)  # (N, 2)
+        self.register_buffer("grid", places, persistent=False)  # (P, 2)
 
-    def seen(self, patches: Tensor) -> Tensor:
-        """(B, S, N, D) the newest patches of the cameras that stand still, normalized."""
-        n_cameras = self.taught.n_cameras
-        newest = patches[:, -n_cameras:]  # (B, C, N, D)
-        normalized: Tensor = self.norm(newest[:, self.taught.still])
-        return normalized
+    def forward(self, names: Tensor, patches: Tensor) -> Found:
+        """Through the newest images of the cameras that stand still."""
+        newest = patches[:, -self.taught.n_cameras :]  # (B, C, P, D)
+        seen: Tensor = self.norm(newest[:, self.taught.still])  # (B, S, P, D)
+        pointed = self.point(names, seen)
+        return Found(self._tokens(pointed, seen), pointed, seen)
 
-    def forward(self, names: Tensor, seen: Tensor) -> Pointed:
-        """Names (B, J, D) or (J, D), and what `seen` gives."""
+    def point(self, names: Tensor, seen: Tensor) -> Pointed:
+        """Names (B, J, D) or (J, D) in normalized patches (B, S, P, D)."""
         queries = self.query(names) / seen.shape[-1] ** 0.5
         queries = queries.expand(len(seen), -1, -1)[:, None]  # (B, 1, J, D)
-        maps = (queries @ self.key(seen).transpose(-2, -1)).transpose(1, 2)  # (B, J, S, N)
+        maps = (queries @ self.key(seen).transpose(-2, -1)).transpose(1, 2)  # (B, J, S, P)
         weights = maps.softmax(dim=-1)
         where = weights @ self.grid  # (B, J, S, 2)
         sure = weights.square().sum(dim=-1)  # (B, J, S) 1: one patch only
         evidence = torch.cat([where.flatten(2), sure], dim=-1)  # (B, J, 3 S)
         return Pointed(maps, evidence, self.place(evidence))
 
-    def tokens(self, pointed: Pointed, seen: Tensor) -> Tensor:
+    def _tokens(self, pointed: Pointed, seen: Tensor) -> Tensor:
         """(B, J, D) where a name points, and what is seen there."""
         weights = pointed.maps.softmax(dim=-1) / seen.shape[1]
-        shown = torch.einsum("bjsn,bsnd->bjd", weights, self.value(seen))
+        shown = weights.flatten(2) @ self.value(seen).flatten(1, 2)  # (B, J, D)
         told = self.coordinates(torch.cat([pointed.evidence, pointed.places], dim=-1))
         tokens: Tensor = shown + told
         return tokens
@@ -91,7 +99,7 @@ class Pointers(nn.Module):
 
     def map_loss(self, pointed: Pointed, positions: Tensor, known: Tensor) -> Tensor:
         """Cross-entropy between the maps and the patches where the objects are."""
-        shares = pointed.maps.softmax(dim=-1)  # (B, J, S, N)
+        shares = pointed.maps.softmax(dim=-1)  # (B, J, S, P)
         shares = shares.reshape(*shares.shape[:-1], self.rows, self.columns)
         return self.taught.loss_of_shares(shares.transpose(1, 2), positions, known)
 
@@ -102,7 +110,7 @@ class Pointers(nn.Module):
         full = looks.sum(dim=-1) > 1.5  # colour and shape
         points = torch.cat([objects[..., POSITION], objects[..., [HEIGHT]]], dim=-1)  # (B, M, 3)
         patch, inside = self._patch_of(points)  # (B, S, M) each
-        maps = pointed.maps[:, full].permute(0, 2, 3, 1)  # (B, S, N, J)
+        maps = pointed.maps[:, full].permute(0, 2, 3, 1)  # (B, S, P, J)
         index = patch[..., None].expand(-1, -1, -1, maps.shape[-1])
         scores = maps.gather(2, index).log_softmax(dim=-1)  # (B, S, M, J)
         right = objects[..., LOOK] @ looks[full].T > 1.5  # (B, M, J)

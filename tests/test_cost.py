@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tests.factories import (
     SENTENCES,
     make_act,
+    make_act_pointers,
     make_observations,
     make_slot_mlp,
     make_statistics,
@@ -21,14 +22,8 @@ from fetchlab.errors import UserError
 from fetchlab.eval.flops import count_module, count_policy, n_parameters, own_parts
 from fetchlab.policy.attention import MultiHeadAttention
 from fetchlab.policy.blocks import BlockConfig, Encoder, EncoderBlock
-from fetchlab.policy.cost import (
-    Part,
-    attention,
-    cache_bytes,
-    cost,
-    encoder_block,
-    longest_sentence,
-)
+from fetchlab.policy.cost import cost, longest_sentence
+from fetchlab.policy.cost_pieces import Part, attention, cache_bytes, encoder_block
 from fetchlab.policy.learned import ChunkedPolicy, PolicyConfig
 from fetchlab.policy.registry import POLICIES, build_policy
 from fetchlab.sim.config import EnvConfig
@@ -222,3 +217,18 @@ def test_parts_are_those_that_have_parameters() -> None:
         "action_head",
     }
     assert Part(1, 2, 3) + Part(10, 20, 30) * 2 == Part(21, 42, 63)
+
+
+@settings(max_examples=8, deadline=None)
+@given(
+    task=st.sampled_from(["fetch", "place_beside", "mixed"]),
+    cameras=st.sampled_from([("front",), ("front", "overhead", "wrist")]),
+    refinement=st.integers(1, 3),
+    pooling=st.sampled_from([1, 2]),
+)
+def test_pointers_cost_what_the_formulas_say(
+    task: str, cameras: tuple[str, ...], refinement: int, pooling: int
+) -> None:
+    patch = PatchConfig(patch_size=4, first_channels=6, refinement=refinement, pooling=pooling)
+    policy = make_act_pointers(task=task, cameras=cameras, patch=patch)
+    holds(policy, make_observations(1, cameras=len(cameras)), n_objects=4)

@@ -14,7 +14,7 @@ from fetchlab.eval.figures import token_cost as measure
 from fetchlab.eval.figures.base import Figure
 from fetchlab.eval.figures.token_cost import Crossover
 from fetchlab.eval.figures.tokens import crossover_check, figure, flop_checks
-from fetchlab.policy.cost import Part
+from fetchlab.policy.cost_pieces import Part
 from fetchlab.sim.env import Tabletop
 
 GFLOPS = {

@@ -65,14 +65,15 @@ def pointers() -> Pointers:
 def test_the_map_of_a_name_is_the_sum_of_its_words_maps(pointers: Pointers) -> None:
     red, mug, seen = torch.randn(16), torch.randn(16), torch.randn(2, 2, 144, 16)
     with torch.no_grad():
-        maps = pointers(torch.stack([red, mug, red + mug]), seen).maps
+        maps = pointers.point(torch.stack([red, mug, red + mug]), seen).maps
     torch.testing.assert_close(maps[:, 2], maps[:, 0] + maps[:, 1])
 
 
 def test_only_the_newest_frame_of_cameras_that_stand_still_is_seen(pointers: Pointers) -> None:
     patches = torch.randn(1, 6, 144, 16)  # two frames of three cameras
-    seen = pointers.seen(patches)
-    torch.testing.assert_close(seen, pointers.norm(patches[:, 3:5]))
+    found = pointers(torch.randn(1, 2, 16), patches)
+    torch.testing.assert_close(found.seen, pointers.norm(patches[:, 3:5]))
+    assert found.tokens.shape == (1, 2, 16)
 
 
 @pytest.fixture(scope="module")
@@ -134,7 +135,12 @@ def test_two_names_and_the_box_are_pointed_at() -> None:
     policy = make_act_pointers(task="mixed")
     batch = make_batch(4)
     seen = policy._look(batch.observations)
-    assert seen.named.maps.shape == (4, 3, 1, 16)  # two names and the box, front, 4 × 4 patches
+    assert seen.found.pointed.maps.shape == (
+        4,
+        3,
+        1,
+        16,
+    )  # two names and the box, front, 4 × 4 patches
     assert seen.gates.shape[:2] == (4, 2)
     _, metrics = policy.loss(batch)
     assert {"words", "place_l1", "map", "naming"} <= metrics.keys()

@@ -19,7 +19,8 @@ from fetchlab.eval.flops import count_module
 from fetchlab.eval.parallel import one_thread
 from fetchlab.policy.attention import MultiHeadAttention, attend, attend_with_weights
 from fetchlab.policy.blocks import BlockConfig, EncoderBlock
-from fetchlab.policy.cost import Part, cost
+from fetchlab.policy.cost import cost
+from fetchlab.policy.cost_pieces import Part
 from fetchlab.policy.learned import ChunkedPolicy, placeholder_statistics
 from fetchlab.policy.registry import build_policy
 from fetchlab.sim.config import MAX_HISTORY, EnvConfig

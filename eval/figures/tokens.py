@@ -14,7 +14,7 @@ from fetchlab.eval.figures import token_cost as measure
 from fetchlab.eval.figures.base import Check, Figure, Table, as_svg
 from fetchlab.eval.figures.token_cost import IMAGE_SIZE, PATCH_SIZE, Crossover, Decision
 from fetchlab.eval.figures.token_drawing import draw
-from fetchlab.policy.cost import Part
+from fetchlab.policy.cost_pieces import Part
 from fetchlab.sim.config import EnvConfig
 
 PATCHES = {8: 784, 14: 256, 16: 196, 28: 64, 32: 49, 56: 16}
