@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
+
 Triple = tuple[float, float, float]
 Words = dict[str, Any]
 
@@ -111,3 +113,8 @@ class Surface:
     spinning: float = 0.0
     rolling: float = 0.0
     angular_damping: float = 0.0  # as PyBullet has it
+
+
+def upright(yaw: float) -> tuple[float, float, float, float]:
+    """The quaternion of a turn about the vertical [rad]."""
+    return 0.0, 0.0, float(np.sin(yaw / 2)), float(np.cos(yaw / 2))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,6 +34,21 @@ class Picture:
     depth: Depth
     segmentation: NDArray[np.int32]  # (H, W) index into `names`; -1 is background
     names: tuple[str, ...]
+
+    @classmethod
+    def of(cls, rendered: tuple[Any, ...], bodies: Mapping[str, int]) -> Picture:
+        """From what the engine gives, and its numbers of the bodies."""
+        width, height, rgba, buffer, labels = rendered
+        shown = np.array(labels, dtype=np.int32).reshape(height, width)
+        segmentation = np.full_like(shown, -1)
+        for index, body in enumerate(bodies.values()):
+            segmentation[shown == body] = index
+        return cls(
+            rgb=colours(rgba, width, height),
+            depth=distances(buffer, width, height),
+            segmentation=segmentation,
+            names=tuple(bodies),
+        )
 
 
 def colours(rgba: Any, width: int, height: int) -> Image:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from fetchlab.errors import unknown
 from fetchlab.sim.cameras import CAMERAS, STUDIO, Camera, View
 from fetchlab.sim.config import EnvConfig
-from fetchlab.sim.pictures import FAR, Depth, Image, Picture, noisy, with_hue_shifted
+from fetchlab.sim.pictures import FAR, Image, Picture, noisy, with_hue_shifted
 from fetchlab.sim.robot import Reading
 from fetchlab.sim.variations import Conditions
 from fetchlab.sim.world import World
@@ -42,10 +42,11 @@ class Views:
 
     def look(self, reading: Reading) -> Frame:
         """Take one frame, which becomes the newest."""
-        seen = {camera: self._seen(camera, reading) for camera in self._config.cameras}
-        frame: Frame = {"pixels": {camera: image for camera, (image, _) in seen.items()}}
-        if self._config.depth:
-            frame["depth"] = {camera: depth for camera, (_, depth) in seen.items()}
+        frame: Frame = {"pixels": {}, "depth": {}} if self._config.depth else {"pixels": {}}
+        for camera in self._config.cameras:
+            seen = self._seen(camera, reading)
+            for kind, images in frame.items():
+                images[camera] = seen[kind]
         self._first = self._first or frame
         self._newest.append(frame)
         return frame
@@ -66,17 +67,25 @@ class Views:
             for kind, cameras in self._first.items()
         }
 
-    def _seen(self, camera: str, reading: Reading) -> tuple[Image, Depth]:
+    def _seen(self, camera: str, reading: Reading) -> dict[str, NDArray[Any]]:
+        """One image of each kind that is asked for."""
         size, conditions = self._config.image_size, self._conditions
         if camera in conditions.dark:
-            return np.zeros((size, size, 3), np.uint8), np.zeros((size, size), np.float32)
-        view = self._view(self._cameras[camera], reading)
-        image, depth = self._world.image(view, size, size, conditions.light)
-        if conditions.hue_shift:
-            image = with_hue_shifted(image, conditions.hue_shift)
-        if conditions.noise:
-            image = noisy(image, conditions.noise, self._generator)
-        return image, np.minimum(depth, np.float32(FAR))  # rounding leads past it
+            dark = np.zeros((size, size, 3), np.uint8)
+            return {"pixels": dark, "depth": dark[..., 0].astype(np.float32)}
+        shot = self._view(self._cameras[camera], reading), size, size, conditions.light
+        if not self._config.depth:  # which takes time to work out
+            return {"pixels": self._disturbed(self._world.image(*shot))}
+        image, depth = self._world.image_and_depth(*shot)
+        depth = np.minimum(depth, np.float32(FAR))  # rounding leads past it
+        return {"pixels": self._disturbed(image), "depth": depth}
+
+    def _disturbed(self, image: Image) -> Image:
+        if self._conditions.hue_shift:
+            image = with_hue_shifted(image, self._conditions.hue_shift)
+        if self._conditions.noise:
+            image = noisy(image, self._conditions.noise, self._generator)
+        return image
 
     def _view(self, camera: Camera, reading: Reading) -> View:
         return camera.view(reading.hand_position, reading.hand_rotation)
@@ -106,4 +115,4 @@ class Views:
     def studio(self, width: int, height: int, reading: Reading) -> Image:
         """A larger view of the table, with shadows."""
         light = self._conditions.light
-        return self._world.image(self._view(STUDIO, reading), width, height, light, shadow=True)[0]
+        return self._world.image(self._view(STUDIO, reading), width, height, light, shadow=True)

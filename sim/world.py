@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fetchlab.sim.cameras import View
-from fetchlab.sim.geometry import Box, Geometry, Plates, Solid, Surface
+from fetchlab.sim.geometry import Box, Geometry, Plates, Solid, Surface, upright
 from fetchlab.sim.pictures import FAR, NEAR, Depth, Image, Light, Picture, colours, distances
 from fetchlab.sim.quiet import silenced_stderr
 from fetchlab.sim.scene import TABLE_RGBA
@@ -94,7 +94,7 @@ class World:
             baseVisualShapeIndex=visual,
             basePosition=position,
             useMaximalCoordinates=1,
-            baseOrientation=_upright(yaw),
+            baseOrientation=upright(yaw),
             physicsClientId=self._client,
         )
         pybullet.changeDynamics(
@@ -146,7 +146,7 @@ class World:
     def set_down(self, name: str, position: Vector, yaw: float) -> None:
         """Place a body at rest [m, rad], at once."""
         pybullet.resetBasePositionAndOrientation(
-            self._bodies[name], position, _upright(yaw), physicsClientId=self._client
+            self._bodies[name], position, upright(yaw), physicsClientId=self._client
         )
 
     def put_to_sleep(self, name: str) -> None:
@@ -252,28 +252,29 @@ class World:
 
     def image(
         self, view: View, width: int, height: int, light: Light, *, shadow: bool = False
+    ) -> Image:
+        """(H, W, 3) uint8 colours from this viewpoint."""
+        return colours(self._render(view, width, height, light, shadow)[2], width, height)
+
+    def image_and_depth(
+        self, view: View, width: int, height: int, light: Light
     ) -> tuple[Image, Depth]:
-        """(H, W, 3) uint8 colours from this viewpoint, and (H, W) distances [m]."""
-        flags = pybullet.ER_NO_SEGMENTATION_MASK
-        _, _, rgba, buffer, _ = self._render(view, width, height, light, shadow, flags)
+        """The same, and (H, W) distances along the optical axis [m]."""
+        _, _, rgba, buffer, _ = self._render(view, width, height, light)
         return colours(rgba, width, height), distances(buffer, width, height)
 
     def picture(self, view: View, width: int, height: int, light: Light) -> Picture:
         """Colours, depth and segmentation from this viewpoint."""
-        _, _, rgba, buffer, labels = self._render(view, width, height, light, False, 0)
-        bodies = np.array(labels, dtype=np.int32).reshape(height, width)
-        segmentation = np.full_like(bodies, -1)
-        for index, body in enumerate(self._bodies.values()):
-            segmentation[bodies == body] = index
-        return Picture(
-            rgb=colours(rgba, width, height),
-            depth=distances(buffer, width, height),
-            segmentation=segmentation,
-            names=tuple(self._bodies),
-        )
+        return Picture.of(self._render(view, width, height, light, flags=0), self._bodies)
 
     def _render(
-        self, view: View, width: int, height: int, light: Light, shadow: bool, flags: int
+        self,
+        view: View,
+        width: int,
+        height: int,
+        light: Light,
+        shadow: bool = False,
+        flags: int = pybullet.ER_NO_SEGMENTATION_MASK,
     ) -> Any:
         return pybullet.getCameraImage(
             width,
@@ -289,8 +290,3 @@ class World:
             renderer=pybullet.ER_TINY_RENDERER,
             physicsClientId=self._client,
         )
-
-
-def _upright(yaw: float) -> tuple[float, float, float, float]:
-    """The quaternion of a turn about the vertical [rad]."""
-    return 0.0, 0.0, float(np.sin(yaw / 2)), float(np.cos(yaw / 2))
