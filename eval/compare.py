@@ -13,7 +13,7 @@ import tyro
 from fetchlab.errors import UserError
 from fetchlab.eval.fingerprint import refuse_difference
 from fetchlab.eval.results import Cell, Results, read_results, world, write_whole
-from fetchlab.eval.statistics import PairedComparison, compare_paired
+from fetchlab.eval.statistics import Comparison, compare_outcomes
 from fetchlab.eval.suites import NOMINAL
 from fetchlab.eval.tables import percent, spaced, widest_word
 
@@ -68,7 +68,7 @@ class Match:
     n_objects: int
     first: str
     second: str
-    comparison: PairedComparison
+    comparison: Comparison
 
 
 def read_contestants(folders: Sequence[Path]) -> list[Contestant]:
@@ -123,9 +123,16 @@ def check_comparable(first: Contestant, second: Contestant) -> None:
 def _same(what: str, first: Contestant, second: Contestant, mine: object, theirs: object) -> None:
     if mine != theirs:
         raise UserError(
-            f"cannot pair {first.label} and {second.label}: {what} is {mine} there and {theirs} "
-            "here; evaluate both alike"
+            f"cannot pair {first.label} and {second.label}: {what} is {_words(mine)} there and "
+            f"{_words(theirs)} here; evaluate both alike"
         )
+
+
+def _words(value: object) -> str:
+    """A setting as a person would type it."""
+    if isinstance(value, tuple):
+        return " ".join(map(str, value)) or "none"
+    return "unknown" if value is None else str(value)
 
 
 def matches(first: Contestant, second: Contestant) -> list[Match]:
@@ -148,10 +155,9 @@ def matches(first: Contestant, second: Contestant) -> list[Match]:
     for place, mine, theirs in played:
         what = f"number of episodes at {place}"
         _same(what, first, second, mine.n_episodes, theirs.n_episodes)
-        comparison = compare_paired(
-            [episode.success for episode in mine.episodes],
-            [episode.success for episode in theirs.episodes],
-        )
+        for one, other in zip(mine.episodes, theirs.episodes, strict=True):
+            _same(f"a seed at {place}", first, second, one.seed, other.seed)
+        comparison = compare_outcomes([(mine.episodes, theirs.episodes)])
         found.append(
             Match(
                 **place._asdict(),
@@ -170,7 +176,8 @@ def match_table(found: Sequence[Match]) -> Table:
 
     title = f"A: {found[0].first}\nB: {found[0].second}"
     table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    names = [name for name in ("arm", "task") if len({getattr(m, name) for m in found}) > 1]
+    about = ("suite", "arm", "task")
+    names = [name for name in about if len({getattr(m, name) for m in found}) > 1]
     for name in names:
         table.add_column(name, min_width=widest_word([getattr(m, name) for m in found]))
     for column in ("objects", "A", "B", "only A", "only B", "A minus B, 95 %", "p"):

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from fetchlab.errors import UserError
 from fetchlab.eval.bench.measure import machine
 from fetchlab.eval.bench.stages import N_OBJECTS, first_observation, inferring
+from fetchlab.eval.plan import chosen_world
 from fetchlab.eval.results import command_line, provenance, write_whole
 from fetchlab.policy.registry import POLICIES, build_config, entry, learned_class, load_policy
 from fetchlab.sim.cameras import CAMERAS
@@ -41,6 +42,12 @@ class CostConfig:
 
     policy: str
     """folder of a trained policy, or a registered name (`fetchlab list policies`)"""
+    task: str | None = None
+    """the task that an untrained policy is made for; by default fetch"""
+    shapes: tuple[str, ...] | None = None
+    """what an untrained policy knows; by default blocks"""
+    languages: tuple[str, ...] | None = None
+    """in which sentences an untrained policy is spoken to; by default English"""
     cameras: tuple[str, ...] | None = None
     """look through these instead"""
     image_size: int | None = None
@@ -115,7 +122,8 @@ def policy_config(config: CostConfig) -> PolicyConfig:
     """The settings of the policy that is asked about. Raises UserError if there can be none."""
     given = {name: getattr(config, name) for name in ("cameras", "image_size", "history")}
     changed = {name: value for name, value in given.items() if value is not None}
-    base = registered_or_trained(config.policy)
+    made_for = {name: getattr(config, name) for name in ("task", "shapes", "languages")}
+    base = registered_or_trained(config.policy, made_for)
     if changed and not base.env_config.cameras:
         raise UserError(
             f"policy {base.name} sees no images: leave out "
@@ -124,11 +132,16 @@ def policy_config(config: CostConfig) -> PolicyConfig:
     return replace(base, env_config=replace(base.env_config, **changed))
 
 
-def registered_or_trained(source: str) -> PolicyConfig:
-    """The settings of a checkpoint, or those that a registered policy starts with."""
+def registered_or_trained(source: str, made_for: Mapping[str, Any]) -> PolicyConfig:
+    """The settings of a checkpoint, or those that a registered policy starts with in such a world.
+
+    Raises UserError if a checkpoint was made for another; what is None is not asked for.
+    """
     if source in POLICIES and not Path(source).is_dir():
         cameras = EnvConfig().cameras if entry(source).sees_images else ()
-        return build_config(source, EnvConfig(cameras=cameras))
+        asked = {name: value for name, value in made_for.items() if value is not None}
+        return build_config(source, EnvConfig(cameras=cameras, **asked))
+    chosen_world(source, made_for)
     policy: Any = load_policy(source)
     config: PolicyConfig = policy.config
     return config

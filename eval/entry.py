@@ -3,17 +3,33 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+import re
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import Any, get_origin, get_type_hints
+from typing import Any
 
-from fetchlab.errors import UserError
-from fetchlab.eval.results import Cell, CellKey, read_results, write_whole
+from fetchlab.errors import UserError, unknown
+from fetchlab.eval.benchmark.recipe import SCENES_SEED, WORLD
+from fetchlab.eval.benchmark.store import read_record
+from fetchlab.eval.decode import decode, read_object
+from fetchlab.eval.results import RESULTS, Cell, CellKey, Results, read_results, write_whole
+from fetchlab.eval.suites import SUITES
 from fetchlab.policy.registry import POLICIES
+from fetchlab.sim.config import EnvConfig
+from fetchlab.sim.scene import MAX_OBJECTS
+from fetchlab.sim.tasks.registry import TASKS
 
 FORMAT = 1
-IN_JSON = {str: "text", int: "a whole number", list: "a list", dict: "an object"}
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+
+
+def recorded(world: EnvConfig) -> dict[str, Any]:
+    """What differs from the usual world, as JSON holds it: settings that come later change none."""
+    usual = EnvConfig()
+    names = [field.name for field in fields(world)]
+    chosen = {n: getattr(world, n) for n in names if getattr(world, n) != getattr(usual, n)}
+    return dict(json.loads(json.dumps(chosen)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,10 +50,20 @@ class EntryCell:
     """why nothing was played; else empty"""
 
     def __post_init__(self) -> None:
+        if self.suite not in SUITES:
+            raise unknown("suite", self.suite, SUITES)
+        if self.task not in TASKS:
+            raise unknown("task", self.task, TASKS)
+        if not 2 <= self.n_objects <= MAX_OBJECTS:
+            raise UserError(f"n_objects must be 2 to {MAX_OBJECTS}, got {self.n_objects}")
+        if self.n_episodes < 0:
+            raise UserError(f"n_episodes must not be negative, got {self.n_episodes}")
         if any(not 0 <= won <= self.n_episodes for won in self.successes):
             raise UserError(f"successes must be 0 to n_episodes ({self.n_episodes})")
-        if self.n_episodes and not self.successes:
-            raise UserError("successes must have a number for each training")
+        if bool(self.n_episodes) is not bool(self.successes):
+            raise UserError(
+                "successes must have a number for each training, none if n_episodes is 0"
+            )
         if not self.n_episodes and not self.note:
             raise UserError("note must say why no episode was played")
 
@@ -62,10 +88,21 @@ class Entry:
     """what it is, in a few words"""
     cells: tuple[EntryCell, ...]
     fingerprint: dict[str, str]
+    world: dict[str, Any]
+    """settings of EnvConfig that differ from the usual ones: those of the benchmark"""
+    seed: int
+    """of the scenes: that of the benchmark"""
 
     def __post_init__(self) -> None:
-        if not self.name.strip():
-            raise UserError("name must not be empty")
+        if not NAME.fullmatch(self.name):
+            raise UserError(
+                f"name must be of letters, digits and . _ - and begin with one of the first two, "
+                f"got {self.name!r}"
+            )
+        for field in ("authors", "link", "policy"):
+            if not getattr(self, field).isprintable():
+                raise UserError(f"{field} must be one line of text")
+        check_benchmark(self.world, self.seed)
         if not self.cells:
             raise UserError("cells must not be empty")
         places = [cell.place for cell in self.cells]
@@ -81,79 +118,45 @@ class Entry:
         return max(len(cell.successes) for cell in self.cells)
 
 
+def check_benchmark(world: dict[str, Any], seed: int) -> None:
+    """UserError unless this is the world of the benchmark, and these its scenes."""
+    ours = recorded(WORLD)
+    name = next((n for n in {**ours, **world} if ours.get(n) != world.get(n)), None)
+    if name is not None:
+        raise UserError(f"world is not that of the benchmark: it has another {name}")
+    if seed != SCENES_SEED:
+        raise UserError(f"seed must be that of the benchmark's scenes, {SCENES_SEED}, got {seed}")
+
+
 def read_entry(path: Path) -> Entry:
     """The entry in this file. Raises UserError naming the file and the field that is wrong."""
+    content = read_object(path)
+    found = content.pop("format", None)
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise UserError(f"{path} does not exist") from None
-    except ValueError as error:
-        raise UserError(f"{path} is cut off or no JSON: {error}") from None
-    try:
-        return _entry(content)
+        if found != FORMAT:
+            raise UserError(f"format must be {FORMAT}, got {found!r}")
+        return decode(Entry, content)
     except UserError as error:
         raise UserError(f"{path}: {error}") from None
 
 
-def write_entry(folder: Path, entry: Entry) -> Path:
-    """Write `NAME.json` into the folder, whole or not at all; UserError if there is one."""
+def path_of(folder: Path, entry: Entry) -> Path:
+    """Where it is to be written. Raises UserError if there is something."""
     path = folder / f"{entry.name}.json"
     if path.exists():
         raise UserError(f"{path} is there already: give another --name, or remove it")
+    return path
+
+
+def write_entry(folder: Path, entry: Entry) -> Path:
+    """Write `NAME.json` into the folder, whole or not at all; UserError if there is one."""
     content = {"format": FORMAT, **asdict(entry)}
-    return write_whole(path, json.dumps(content, indent=1) + "\n")
-
-
-def _entry(content: Any) -> Entry:
-    if not isinstance(content, dict):
-        raise UserError("an entry is a JSON object")
-    if content.get("format") != FORMAT:
-        raise UserError(f"format must be {FORMAT}, got {content.get('format')!r}")
-    content = {key: value for key, value in content.items() if key != "format"}
-    _check_fields(Entry, content)
-    cells = []
-    for row, cell in enumerate(content["cells"]):
-        try:
-            cells.append(_cell(cell))
-        except UserError as error:
-            raise UserError(f"cells[{row}]: {error}") from None
-    if not all(isinstance(value, str) for value in content["fingerprint"].values()):
-        raise UserError("fingerprint must hold text only")
-    return Entry(**{**content, "cells": tuple(cells)})
-
-
-def _cell(content: Any) -> EntryCell:
-    if not isinstance(content, dict):
-        raise UserError("a cell is a JSON object")
-    _check_fields(EntryCell, content)
-    if not all(type(won) is int for won in content["successes"]):
-        raise UserError("successes must be whole numbers")
-    return EntryCell(**{**content, "successes": tuple(content["successes"])})
-
-
-def _check_fields(kind: type[Entry | EntryCell], content: Mapping[str, Any]) -> None:
-    """UserError unless there are exactly the fields of the class, each of its JSON type."""
-    hints = get_type_hints(kind)
-    for name, hint in hints.items():
-        if name not in content:
-            raise UserError(f"{name} is missing")
-        expected = next((plain for plain in (str, int, dict) if _is(hint, plain)), list)
-        if type(content[name]) is not expected:
-            raise UserError(f"{name} must be {IN_JSON[expected]}")
-    for name in content:
-        if name not in hints:
-            raise UserError(f"{name} is no field: known are {', '.join(hints)}")
-
-
-def _is(hint: Any, plain: type) -> bool:
-    return (get_origin(hint) or hint) is plain
+    return write_whole(path_of(folder, entry), json.dumps(content, indent=1) + "\n")
 
 
 def entries_of(folder: Path, *, prefix: str = "", authors: str = "", link: str = "") -> list[Entry]:
-    """An entry for each policy of the benchmark in this folder."""
-    results = read_results(folder)
-    if not results.fingerprint:
-        raise UserError(f"{folder} holds no fingerprint: add the folder of a fetchlab benchmark")
+    """An entry for each policy of the benchmark in this folder; UserError if it holds none."""
+    results, world = _benchmark_in(folder)
     return [
         Entry(
             name=f"{prefix}-{policy}" if prefix else policy,
@@ -162,9 +165,32 @@ def entries_of(folder: Path, *, prefix: str = "", authors: str = "", link: str =
             policy=POLICIES[policy].description if policy in POLICIES else policy,
             cells=summed([cell for cell in results.cells if cell.policy == policy]),
             fingerprint=results.fingerprint,
+            world=world,
+            seed=results.seed,
         )
         for policy in dict.fromkeys(cell.policy for cell in results.cells)
     ]
+
+
+def _benchmark_in(folder: Path) -> tuple[Results, dict[str, Any]]:
+    """The results of a finished benchmark, and its world."""
+    begun = read_record(folder)
+    if begun is None or not (folder / RESULTS).is_file():
+        raise UserError(
+            f"{folder} holds no finished benchmark: make one with fetchlab benchmark --out {folder}"
+        )
+    results = read_results(folder)
+    if not results.fingerprint or not results.cells:
+        raise UserError(f"{folder} holds no fingerprint or no cells: run fetchlab benchmark again")
+    try:
+        world = recorded(decode(EnvConfig, begun.settings.get("world")))
+        check_benchmark(world, results.seed)
+    except UserError as error:
+        raise UserError(
+            f"{folder} cannot be ranked: {error}; add a fetchlab benchmark of all tasks, without "
+            "--task and --quick"
+        ) from None
+    return results, world
 
 
 def summed(cells: Iterable[Cell]) -> tuple[EntryCell, ...]:

@@ -24,6 +24,7 @@ from fetchlab.eval.plan import (
     without_cameras,
 )
 from fetchlab.eval.results import (
+    PARTIAL,
     RESULTS,
     PolicyFacts,
     Results,
@@ -33,7 +34,9 @@ from fetchlab.eval.results import (
 )
 from fetchlab.eval.suites import SUITES, suite_of
 from fetchlab.eval.tables import episode_progress, show_results
+from fetchlab.policy.registry import is_scripted
 from fetchlab.sim.scene import MAX_OBJECTS
+from fetchlab.train.provenance import in_words
 
 COUNTS = (2, 3, 4, 5, 6, 8, 10)
 YARDSTICKS = ("expert", "expert_blind")
@@ -42,6 +45,12 @@ GROUNDING_EPISODES = 10
 GROUNDING_OBJECTS = 6
 WORLD = ("task", "shapes", "languages", "phrasings")
 """settings of EvalConfig that make a scripted policy's world"""
+
+REMEDIES = {
+    "needs several shapes": ": give --shapes block mug",
+    "needs several languages": ": give --languages english chinese",
+}
+"""what to do about it where a policy plays in whatever world it is told"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,7 +91,13 @@ class EvalConfig:
     """objects on the table in those episodes"""
 
     def __post_init__(self) -> None:
-        suite_of(self.suite)
+        suite = suite_of(self.suite)
+        if self.task is not None and suite.tasks and self.task not in suite.tasks:
+            raise UserError(
+                f"--suite {suite.name} plays {in_words(suite.tasks)}: leave out --task {self.task}"
+            )
+        if len(set(self.tasks)) != len(self.tasks):
+            raise UserError(f"--tasks must name different tasks, got {in_words(self.tasks)}")
         check_counts(self.scope.counts)
         check_range("--episodes", self.episodes, 1, SEEDS_A_COUNT)
         check_range("--seed", self.seed, 0, SEEDS_A_RUN)
@@ -158,7 +173,9 @@ def check_playable(plan: Plan, config: EvalConfig) -> None:
     """UserError, saying why, where the policy can play none of what was asked for."""
     tested = [cell for cell in plan.cells if not cell.key.control]
     if not any(cell.specs for cell in tested):
-        raise UserError(f"{plan.policy.name} cannot play {config.suite}: it {tested[0].note}")
+        note = tested[0].note
+        remedy = REMEDIES.get(note, "") if is_scripted(plan.policy.name) else ""
+        raise UserError(f"{plan.policy.name} cannot play {config.suite}: it {note}{remedy}")
 
 
 def ground(plan: Plan, episodes: int, n_objects: int) -> tuple[Gaze, ...]:
@@ -172,7 +189,8 @@ def claim_folder(folder: Path) -> None:
     """UserError unless the folder is new, empty, or holds nothing but an earlier evaluation."""
     check_folder(folder)
     if folder.is_dir():
-        others = [path.name for path in folder.iterdir() if path.name != RESULTS]
+        ours = RESULTS, RESULTS + PARTIAL
+        others = [path.name for path in folder.iterdir() if path.name not in ours]
         if others:
             raise UserError(f"--out {folder} already holds {sorted(others)[0]}: give a new folder")
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import fmean
@@ -13,7 +14,14 @@ from typing import TYPE_CHECKING, Annotated
 import tyro
 
 from fetchlab.errors import UserError
-from fetchlab.eval.entry import Entry, EntryCell, entries_of, read_entry, write_entry
+from fetchlab.eval.entry import (
+    Entry,
+    EntryCell,
+    entries_of,
+    path_of,
+    read_entry,
+    write_entry,
+)
 from fetchlab.eval.fingerprint import refuse_difference
 from fetchlab.eval.statistics import Interval, seed_spread, wilson
 from fetchlab.eval.tables import percent
@@ -23,6 +31,8 @@ if TYPE_CHECKING:
 
 FOLDER = Path("results")
 TASKS = ("fetch", "place_in_box", "place_beside")
+FEWEST_EPISODES = 50  # in each cell that counts
+HOW_TO_ADD = "add yours with fetchlab leaderboard --add FOLDER, the --out of fetchlab benchmark"
 SEEN, BEYOND = (2, 3, 4, 5), (6, 8, 10, 15, 20)  # numbers of objects: demonstrated, and not
 
 
@@ -32,7 +42,7 @@ class LeaderboardConfig:
 
     They are sorted by success beyond: the mean over fetch, place_in_box and place_beside, and over
     6, 8, 10, 15 and 20 objects, after demonstrations with 2 to 5. A number of objects that a policy
-    cannot take counts as failed.
+    cannot take counts as failed. To be ranked takes 50 episodes in each of these cells.
     """
 
     places: Annotated[tuple[Path, ...], tyro.conf.Positional] = (FOLDER,)
@@ -40,13 +50,20 @@ class LeaderboardConfig:
     json: bool = False
     """print a JSON list instead of the table"""
     add: Path | None = None
-    """folder of a `fetchlab benchmark`: writes an entry for each of its policies first"""
+    """folder of a whole `fetchlab benchmark` (without --task and --quick): writes an entry for each
+    of its policies first"""
     name: str = ""
-    """what the entries that are added are called, before the name of the policy"""
+    """what the entries that are added are called, before the name of the policy: letters, digits
+    and . _ -"""
     authors: str = ""
     """who made the policies that are added"""
     link: str = ""
     """where more is to be read about them"""
+
+    def __post_init__(self) -> None:
+        for name in ("name", "authors", "link"):
+            if getattr(self, name) and self.add is None:
+                raise UserError(f"--{name} is said of what is added: give --add FOLDER too")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +74,7 @@ class Standing:
     beyond: float | None
     """success at numbers of objects that were never demonstrated"""
     beyond_ci95: Interval | None
-    """over trainings (t) if there are several, else over episodes (Wilson)"""
+    """the wider one of two: over trainings (t), and over scenes (Wilson)"""
     worst_seed: float | None
     """the same, of the worst training"""
     seen: float | None
@@ -66,8 +83,8 @@ class Standing:
     n_episodes: int
     """played at numbers never demonstrated, over all trainings"""
     authors: str
-    missing: str
-    """the first cell that keeps the entry from being ranked"""
+    not_ranked: str
+    """the first thing that keeps it from being ranked; else empty"""
 
 
 def run_leaderboard(config: LeaderboardConfig) -> None:
@@ -75,37 +92,79 @@ def run_leaderboard(config: LeaderboardConfig) -> None:
     from rich.console import Console
 
     if config.add is not None:
-        about = {"prefix": config.name, "authors": config.authors, "link": config.link}
-        for entry in entries_of(config.add, **about):
-            write_entry(config.places[0], entry)
+        add_entries(config)
     standings = ranked(read_entries(config.places))
     if config.json:
         sys.stdout.write(json.dumps([asdict(one) for one in standings], indent=1) + "\n")
         return
     console = Console()
+    if not standings:
+        places = " ".join(map(str, config.places))
+        console.print(f"{places}: no entries yet; {HOW_TO_ADD}", markup=False, soft_wrap=True)
+        return
     console.print(leaderboard_table(standings))
     for one in standings:
-        if one.missing:
-            console.print(f"{one.name} is not ranked: it has {one.missing}", style="dim")
+        if one.not_ranked:
+            line = f"{one.name} is not ranked: {one.not_ranked}"
+            console.print(line, style="dim", markup=False, soft_wrap=True)
+
+
+def add_entries(config: LeaderboardConfig) -> None:
+    """Write an entry for each policy of the benchmark, or, if one cannot be written, none."""
+    folder, board = Path(config.add or ""), config.places[0]
+    if board.is_file():
+        raise UserError(f"{board} is a file: --add writes into a folder")
+    about = {"prefix": config.name, "authors": config.authors, "link": config.link}
+    entries = {path_of(board, entry): entry for entry in entries_of(folder, **about)}
+    there = _read([place for place in config.places if place.exists()])
+    check_comparable(there)
+    check_names({**there, **entries})
+    if there:
+        usual, new = _most_common(there), next(iter(entries.values()))
+        what = f"{folder} and {usual}"
+        refuse_difference(what, there[usual].fingerprint, new.fingerprint)
+    for entry in entries.values():
+        write_entry(board, entry)
 
 
 def read_entries(places: Sequence[Path]) -> list[Entry]:
     """The entries of all files; UserError if one is not valid or they cannot be compared."""
-    paths = [path for place in places for path in _files(place)]
-    entries = [read_entry(path) for path in paths]
-    for path, entry in zip(paths, entries, strict=True):
-        what = f"{path} and {paths[0]}"
-        refuse_difference(what, entries[0].fingerprint, entry.fingerprint)
-    return entries
+    entries = _read(places)
+    check_names(entries)
+    check_comparable(entries)
+    return list(entries.values())
+
+
+def _read(places: Sequence[Path]) -> dict[Path, Entry]:
+    return {path: read_entry(path) for place in places for path in _files(place)}
 
 
 def _files(place: Path) -> list[Path]:
-    if not place.is_dir():
-        return [place]
-    found = sorted(place.glob("*.json"))
-    if not found:
-        raise UserError(f"{place} holds no entries: add one with fetchlab leaderboard --add DIR")
-    return found
+    return sorted(place.glob("*.json")) if place.is_dir() else [place]
+
+
+def check_names(entries: Mapping[Path, Entry]) -> None:
+    """UserError, naming the second file, if two entries have the same name."""
+    names: dict[str, Path] = {}
+    for path, entry in entries.items():
+        first = names.setdefault(entry.name.lower(), path)
+        if first != path:
+            raise UserError(f"{path}: name {entry.name} is that of {first} too")
+
+
+def check_comparable(entries: Mapping[Path, Entry]) -> None:
+    """UserError, naming the odd file first, unless all were played in the same scenes."""
+    for path, entry in entries.items():
+        usual = _most_common(entries)
+        what = f"{path} and {usual}"
+        refuse_difference(what, entries[usual].fingerprint, entry.fingerprint)
+
+
+def _most_common(entries: Mapping[Path, Entry]) -> Path:
+    """The first file with the fingerprint that most have, so that the odd one is named."""
+    prints = {path: tuple(sorted(entry.fingerprint.items())) for path, entry in entries.items()}
+    counts = Counter(prints.values())
+    return max(prints, key=lambda path: counts[prints[path]])
 
 
 def ranked(entries: Sequence[Entry]) -> list[Standing]:
@@ -118,10 +177,10 @@ def standing(entry: Entry) -> Standing:
     """What the table says about an entry."""
     cells = _counts(entry)
     wanted = [(task, count) for task in TASKS for count in BEYOND]
-    missing = next((place for place in wanted if place not in cells), None)
+    reason = next((why for place in wanted if (why := _why_not(place, cells.get(place)))), "")
     known = [(task, count) for task in TASKS for count in SEEN]
     seen = seed_rates([cells[place] for place in known]) if cells.keys() >= set(known) else None
-    beyond = None if missing else seed_rates([cells[place] for place in wanted])
+    beyond = None if reason else seed_rates([cells[place] for place in wanted])
     return Standing(
         name=entry.name,
         beyond=fmean(beyond) if beyond else None,
@@ -135,8 +194,18 @@ def standing(entry: Entry) -> Standing:
             if count in BEYOND
         ),
         authors=entry.authors,
-        missing=f"no {missing[0]} with {missing[1]} objects" if missing else "",
+        not_ranked=reason,
     )
+
+
+def _why_not(place: tuple[str, int], cell: EntryCell | None) -> str:
+    """Why an entry with this cell cannot be ranked; empty if it can."""
+    where = f"{place[0]} with {place[1]} objects"
+    if cell is None:
+        return f"it has no {where}"
+    if 0 < cell.n_episodes < FEWEST_EPISODES:
+        return f"too few episodes: {cell.n_episodes} of {where}, {FEWEST_EPISODES} are needed"
+    return ""
 
 
 def _counts(entry: Entry) -> dict[tuple[str, int], EntryCell]:
@@ -155,10 +224,11 @@ def seed_rates(cells: Sequence[EntryCell]) -> list[float]:
 
 
 def _interval(rates: Sequence[float], cells: Sequence[EntryCell]) -> Interval:
-    if (interval := seed_spread(rates).ci95) is not None:
-        return interval
-    episodes = max(cell.n_episodes for cell in cells) * len(cells)  # refused cells failed in all
-    return wilson(sum(sum(cell.successes) for cell in cells), episodes)
+    """The wider one: trainings that agree by chance do not make the scenes more."""
+    scenes = max(cell.n_episodes for cell in cells) * len(cells)  # refused cells failed in all
+    over_scenes = wilson(fmean(rates) * scenes, scenes)
+    over_trainings = seed_spread(rates).ci95 or over_scenes
+    return max(over_scenes, over_trainings, key=lambda interval: interval[1] - interval[0])
 
 
 def leaderboard_table(standings: Sequence[Standing]) -> Table:
@@ -177,8 +247,10 @@ def leaderboard_table(standings: Sequence[Standing]) -> Table:
 
 
 def _row(rank: int, one: Standing) -> list[str]:
+    from rich.markup import escape
+
     seen = "" if one.seen is None else percent(one.seen)
-    ending = [seen, str(one.n_seeds), one.authors]
+    ending = [seen, str(one.n_seeds), escape(one.authors)]
     if one.beyond is None or one.beyond_ci95 is None or one.worst_seed is None:
         return ["", one.name, "–", "", "", *ending]
     low, high = one.beyond_ci95

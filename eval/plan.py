@@ -20,6 +20,7 @@ from fetchlab.sim.cameras import CAMERAS
 from fetchlab.sim.config import EnvConfig
 from fetchlab.sim.scene import COLOURS
 from fetchlab.sim.tasks.registry import TASKS
+from fetchlab.train.provenance import in_words
 
 SEEDS_A_COUNT = 10_000
 SEEDS_A_RUN = 1_000_000
@@ -144,7 +145,8 @@ def chosen_world(source: str, wishes: Mapping[str, Any]) -> EnvConfig:
     own = load(source).env_config
     for name, value in asked.items():
         if value != getattr(own, name):
-            raise UserError(f"{source} was made for {name} {getattr(own, name)!r}, not {value!r}")
+            known = in_words(getattr(own, name))
+            raise UserError(f"{source} was made for {name} {known}, not {in_words(value)}")
     return own
 
 

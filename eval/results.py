@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from fetchlab.errors import UserError
+from fetchlab.eval.decode import decode, read_object
 from fetchlab.eval.gaze import Gaze
 from fetchlab.eval.rollout import EpisodeResult
 from fetchlab.eval.statistics import Interval, wilson
@@ -21,6 +22,7 @@ from fetchlab.sim.config import EnvConfig
 from fetchlab.train.provenance import git_commit, versions
 
 RESULTS = "results.json"
+PARTIAL = ".partial"  # ends the name of a file while it is being written
 FORMAT = 1
 LIBRARIES = ("torch", "numpy", "pybullet", "gymnasium")
 OF_THE_POLICY = ("cameras", "image_size", "action_mode", "history", "memory", "depth")
@@ -75,47 +77,49 @@ class Cell(CellKey):
     @classmethod
     def count(cls, key: CellKey, results: Sequence[EpisodeResult]) -> Cell:
         """The cell of these episodes."""
-        n, won = len(results), sum(result.success for result in results)
-        failures = Counter(result.reason for result in results if not result.success)
-        return cls(
-            **asdict(key),
-            n_episodes=n,
-            n_success=won,
-            success_rate=won / n,
-            ci95=wilson(won, n),
-            failures=dict(sorted(failures.items())),
-            mean_steps=sum(result.steps for result in results) / n,
-            note="",
-            episodes=tuple(
-                Episode(
-                    seed=result.seed,
-                    success=result.success,
-                    steps=result.steps,
-                    reason=result.reason,
-                    instruction=result.instruction,
-                )
-                for result in results
-            ),
-        )
+        episodes = [
+            Episode(
+                seed=result.seed,
+                success=result.success,
+                steps=result.steps,
+                reason=result.reason,
+                instruction=result.instruction,
+            )
+            for result in results
+        ]
+        interval = wilson(sum(result.success for result in results), len(results))
+        numbers = numbers_of(episodes)
+        return cls(**asdict(key), **numbers, ci95=interval, note="", episodes=tuple(episodes))
 
     @classmethod
     def refused(cls, key: CellKey, note: str) -> Cell:
         """The cell of what the policy cannot play."""
-        return cls(
-            **asdict(key),
-            n_episodes=0,
-            n_success=0,
-            success_rate=None,
-            ci95=None,
-            failures={},
-            mean_steps=None,
-            note=note,
-            episodes=(),
-        )
+        return cls(**asdict(key), **numbers_of(()), ci95=None, note=note, episodes=())
 
     @property
     def key(self) -> CellKey:
         return CellKey(**{one.name: getattr(self, one.name) for one in fields(CellKey)})
+
+    def check(self) -> None:
+        """Raises UserError unless its numbers are those of its episodes."""
+        for name, number in numbers_of(self.episodes).items():
+            if getattr(self, name) != number:
+                raise UserError(f"{name} is not that of its episodes")
+        if bool(self.episodes) is not (self.ci95 is not None) or not (self.episodes or self.note):
+            raise UserError("it needs episodes and their ci95, or a note that says why not")
+
+
+def numbers_of(episodes: Sequence[Episode]) -> dict[str, Any]:
+    """What a cell counts in its episodes."""
+    n, won = len(episodes), sum(episode.success for episode in episodes)
+    failures = Counter(episode.reason for episode in episodes if not episode.success)
+    return {
+        "n_episodes": n,
+        "n_success": won,
+        "success_rate": won / n if n else None,
+        "failures": dict(sorted(failures.items())),
+        "mean_steps": sum(episode.steps for episode in episodes) / n if n else None,
+    }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -174,50 +178,33 @@ def read_results(folder: Path) -> Results:
     if not path.is_file():
         raise UserError(f"{folder} holds no {RESULTS}: give the --out folder of `fetchlab eval`")
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-        swap = content["instruction_swap"]
-        return Results(
-            task=content["task"],
-            seed=content["seed"],
-            policies=tuple(PolicyFacts(**facts) for facts in content["policies"]),
-            cells=tuple(read_cell({"task": content["task"], **cell}) for cell in content["cells"]),
-            instruction_swap=Swap(**{**swap, "ci95": tuple(swap["ci95"])}) if swap else None,
-            timings_s=content["timings_s"],
-            command=content["command"],
-            versions=content["versions"],
-            grounding=tuple(read_gaze(gaze) for gaze in content.get("grounding", ())),
-            fingerprint=content.get("fingerprint", {}),
-        )
-    except (KeyError, TypeError, ValueError) as error:
+        return _results(read_object(path))
+    except UserError as error:
         raise UserError(
-            f"{path} is not a result of this version of fetchlab ({error!r}): "
+            f"{path} is not a result of this version of fetchlab ({error}): "
             "run the evaluation again"
-        ) from error
+        ) from None
 
 
-def read_cell(content: dict[str, Any]) -> Cell:
-    """A cell as JSON holds it. Raises KeyError, TypeError or ValueError if it is none."""
-    interval = content["ci95"]
-    return Cell(
-        **{
-            **content,
-            "ci95": tuple(interval) if interval else None,
-            "episodes": tuple(Episode(**episode) for episode in content["episodes"]),
-        }
-    )
-
-
-def read_gaze(content: dict[str, Any]) -> Gaze:
-    """A gaze as JSON holds it."""
-    intervals = {key: value for key, value in content.items() if key.endswith("_ci95")}
-    pairs = {key: tuple(value) if value else None for key, value in intervals.items()}
-    return Gaze(**{**content, **pairs})
+def _results(content: dict[str, Any]) -> Results:
+    found = content.pop("format", None)
+    if found != FORMAT:
+        raise UserError(f"format must be {FORMAT}, got {found!r}")
+    results = decode(Results, content)
+    for row, cell in enumerate(results.cells):
+        try:
+            cell.check()
+        except UserError as error:
+            raise UserError(f"cells[{row}]: {error}") from None
+    if len({cell.key for cell in results.cells}) != len(results.cells):
+        raise UserError("cells has one twice")
+    return results
 
 
 def write_whole(path: Path, content: str | bytes) -> Path:
     """Write a file that is there whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(path.name + ".partial")
+    partial = path.with_name(path.name + PARTIAL)
     partial.write_bytes(content.encode() if isinstance(content, str) else content)
     return put_in_place(partial, path)
 

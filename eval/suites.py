@@ -1,7 +1,4 @@
-"""The suites: what is changed about a policy's world, and what it is measured against.
-
-Every arm plays the same scene seeds. A suite's control is its arm without the change.
-"""
+"""The suites: what is changed about a policy's world, and the same seeds without the change."""
 
 from __future__ import annotations
 
@@ -15,7 +12,6 @@ from fetchlab.sim.config import EnvConfig
 CONTROL = "control"
 NOMINAL = "nominal"
 STILL = ("front", "overhead")  # cameras
-
 
 NEEDS: Mapping[str, Callable[[EnvConfig], bool]] = {
     "images": lambda env: bool(env.cameras),
@@ -57,6 +53,10 @@ class Condition:
     """how many; None: as many as usual"""
     policy: Mapping[str, Any] = field(default_factory=dict)
     """settings of EnvConfig that the policy chooses for itself: history, memory"""
+    steps: float = 1.0
+    """share of the usual training steps"""
+    control: str = ""
+    """the condition that it is measured against, if there is one"""
 
 
 USUAL = Condition(name=NOMINAL, description="the usual demonstrations")
@@ -77,6 +77,10 @@ class Suite:
     """what a policy must have for any of its arms: names of NEEDS"""
     trained: tuple[Condition, ...] = (USUAL,)
     """what the benchmark trains policies on for this suite"""
+    same_scenes: bool = True
+    """whether a seed gives every arm the same scene; else only the same seed, drawn otherwise"""
+    remark: str = ""
+    """what to bear in mind about its control"""
 
     def __post_init__(self) -> None:
         names = [arm.name for arm in self.arms]
@@ -145,6 +149,7 @@ SUITES: Mapping[str, Suite] = {
                 control("only pairs that demonstrations may show", pairs="seen"),
                 changed("held_out", "the named object is of a held-out pair", pairs="held_out"),
             ),
+            same_scenes=False,
             needs=("several shapes",),
             trained=(
                 Condition(
@@ -164,14 +169,11 @@ SUITES: Mapping[str, Suite] = {
             description="objects that share colour or shape with the named one",
             arms=(
                 control("objects as in the demonstrations", distractors="mixed"),
-                changed(
-                    "colour", "all others have its colour and another shape", distractors="colour"
-                ),
-                changed(
-                    "shape", "all others have its shape and another colour", distractors="shape"
-                ),
+                changed("colour", "all others share its colour alone", distractors="colour"),
+                changed("shape", "all others share its shape alone", distractors="shape"),
                 changed("both", "all others share the one or the other", distractors="both"),
             ),
+            same_scenes=False,
             needs=("several shapes",),
         ),
         Suite(
@@ -200,6 +202,7 @@ SUITES: Mapping[str, Suite] = {
                 changed("touching", "one or two neighbours touch it", crowding="touching"),
             ),
             counts=(6,),
+            same_scenes=False,
         ),
         Suite(
             name="cameras",
@@ -250,10 +253,11 @@ SUITES: Mapping[str, Suite] = {
             name="memory",
             description="the colours are seen before the first action, and then no more",
             arms=(
-                control("the colours stay", task="fetch"),
+                control("the colours stay, as no demonstration showed", task="fetch"),
                 changed("remember", "all objects turn grey", task="remember"),
             ),
             tasks=("remember",),
+            remark="the control is new, too, to policies that were taught with grey objects",
             needs=("images",),
             trained=(
                 Condition(name="remember", description="one frame", env={"task": "remember"}),
@@ -262,6 +266,7 @@ SUITES: Mapping[str, Suite] = {
                     description="the first frame and the newest",
                     env={"task": "remember"},
                     policy={"history": 2, "memory": "first"},
+                    control="remember",
                 ),
             ),
         ),

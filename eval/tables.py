@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from fetchlab.eval.gaze import gaze_sentence
 from fetchlab.eval.results import Cell, Results, Swap
-from fetchlab.eval.statistics import compare_paired
-from fetchlab.eval.suites import CONTROL
+from fetchlab.eval.statistics import compare_outcomes
+from fetchlab.eval.suites import CONTROL, SUITES
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -66,9 +66,7 @@ def suite_table(cells: Sequence[Cell]) -> Table:
 
     with_arms = any(cell.arm for cell in cells)
     names = [*["arm"] * with_arms, *["task"] * (len({cell.task for cell in cells}) > 1)]
-    title = (
-        f"{TITLE}\nof the difference from the control in the same scenes" if with_arms else TITLE
-    )
+    title = f"{TITLE}\n{_measure(cells)}" if with_arms else TITLE
     table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     policies = dict.fromkeys(cell.policy for cell in cells)
     for name, titles in zip(names, (policies, ()), strict=False):
@@ -85,6 +83,13 @@ def suite_table(cells: Sequence[Cell]) -> Table:
             table.add_row(*about, *_numbers(cell), sure, cell.note or failures_text(cell))
         table.add_section()
     return table
+
+
+def _measure(cells: Sequence[Cell]) -> str:
+    """What the interval is of, and what is to be known about the control."""
+    suite = SUITES[cells[0].suite]  # one evaluation plays one
+    seeds = "in the same scenes" if suite.same_scenes else "with the same seeds, in other scenes"
+    return "\n".join(filter(None, [f"of the difference from the control {seeds}", suite.remark]))
 
 
 def _numbers(cell: Cell) -> tuple[str, str, str]:
@@ -120,10 +125,8 @@ def against_control(cell: Cell, cells: Sequence[Cell]) -> str:
     other = control_of(cell, cells)
     if other is None or not cell.n_episodes:
         return ""
-    compared = compare_paired(
-        [episode.success for episode in cell.episodes],
-        [episode.success for episode in other.episodes],
-    )
+    rounds = [(cell.episodes, other.episodes)]
+    compared = compare_outcomes(rounds, same_scenes=SUITES[cell.suite].same_scenes)
     low, high = compared.ci95
     return f"{100 * compared.difference:+.1f} ({100 * low:+.0f} to {100 * high:+.0f})"
 

@@ -24,6 +24,7 @@ from fetchlab.sim.config import EnvConfig
 from fetchlab.sim.env import Tabletop
 from fetchlab.sim.observation import PROPRIOCEPTION
 from fetchlab.sim.scene import MAX_OBJECTS
+from fetchlab.sim.tasks.registry import TASKS
 
 PLAIN_CAMERAS = ("front", "wrist")  # shown for policies that see none
 SLOWDOWN = 2  # an episode lasts about 1.4 s, too quick for the eye
@@ -175,17 +176,28 @@ def png(image: Image) -> bytes:
 
 
 def cast_rollout(config: RolloutConfig) -> tuple[Policy, EpisodeSpec]:
-    """Who plays, and what; a trained policy of several tasks plays the one that is asked for."""
-    wishes = {"shapes": config.shapes, "task": config.task}
-    scripted = is_scripted(config.policy)
-    world = chosen_world(config.policy, wishes if scripted else {"shapes": config.shapes})
+    """Who plays, and what; a trained policy of several tasks plays the one that is asked for.
+
+    Raises UserError if it was made for another task, or other shapes.
+    """
+    part = config.task if config.task in _parts(config.policy) else None
+    task = None if part else config.task
+    world = chosen_world(config.policy, {"shapes": config.shapes, "task": task})
     spec = EpisodeSpec(
         seed=config.seed,
         n_objects=config.objects,
         instruction=config.instruction,
-        task=None if config.task == world.task else config.task,
+        task=part,
     )
     return load(config.policy, world), spec
+
+
+def _parts(source: str) -> tuple[str, ...]:
+    """What the task of a trained policy is made of, if of several; a scripted one takes any."""
+    if is_scripted(source):
+        return ()
+    parts = TASKS[load(source).env_config.task].parts
+    return tuple(part.name for part in parts) if len(parts) > 1 else ()
 
 
 def run_rollout(config: RolloutConfig) -> None:

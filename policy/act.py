@@ -69,7 +69,10 @@ class ActConfig(PolicyConfig):
         if self.inputs not in INPUTS:
             raise unknown("input", self.inputs, INPUTS)
         if self.inputs == "pixels" and not self.env_config.cameras:
-            raise UserError("a policy that sees pixels needs at least one camera, got none")
+            raise UserError(
+                "a policy that sees pixels needs at least one camera, got none: collect with "
+                "--cameras front"
+            )
         if self.n_encoder_layers < 0 or self.n_decoder_layers < 1:
             raise UserError("a transformer policy needs at least one decoder layer")
         if self.latent_dim < 1:

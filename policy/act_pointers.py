@@ -29,7 +29,11 @@ from fetchlab.tokenizers.patch import PatchConfig, PatchTokenizer
 
 @dataclass(frozen=True, kw_only=True)
 class ActPointersConfig(ActConfig):
-    """Settings of the transformer policy with pointers; their losses are weighted in training."""
+    """Settings of the transformer policy with pointers; their losses are weighted in training.
+
+    Pointers look at the newest frame alone, whatever the history: in task `remember` with
+    `memory="first"` they cannot use the frame that shows colours. Only the action queries read it.
+    """
 
     name: str = "act_pointers"
     patch: PatchConfig = field(
@@ -52,8 +56,14 @@ class ActPointersConfig(ActConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.inputs != "pixels" or all(CAMERAS[c].on_hand for c in self.env_config.cameras):
-            raise UserError("pointers need pixels of at least one camera that stands still")
+        if self.inputs != "pixels":
+            raise UserError(f"pointers look at pixels, got inputs {self.inputs!r}")
+        still, cameras = [c for c in CAMERAS if not CAMERAS[c].on_hand], self.env_config.cameras
+        if not set(still) & set(cameras):
+            raise UserError(
+                f"pointers need a camera that stands still, {' or '.join(still)}, got "
+                f"{', '.join(cameras)}: collect with --cameras {' '.join((still[0], *cameras))}"
+            )
         if self.position_query_weight or self.pointing_weight:
             raise UserError("pointers take the place of position queries: leave their weights at 0")
         if not self.phrases:

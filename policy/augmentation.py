@@ -8,7 +8,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from fetchlab.policy.references import are_meant
+from fetchlab.policy.references import are_held_out, are_meant
 from fetchlab.sim.observation import COLOUR, IS_BOX, LOOK, POSITION
 
 N_COLOURS = COLOUR.stop - COLOUR.start
@@ -23,10 +23,21 @@ def permute_slots(objects: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
     return take_rows(objects, order), mask.gather(1, order)
 
 
-def permute_colours(objects: Tensor, looks: Tensor) -> tuple[Tensor, Tensor]:
-    """Rename the colours of each scene (B, M, F) and of what is named (B, R, L) consistently."""
+def permute_colours(objects: Tensor, looks: Tensor, pairs: str = "all") -> tuple[Tensor, Tensor]:
+    """Rename the colours of each scene (B, M, F) and of what is named (B, R, L) consistently.
+
+    A scene keeps its colours where a held-out pair would occur that must not (`pairs` "seen"), or
+    would be named ("unnamed").
+    """
     order = torch.rand(len(objects), N_COLOURS, device=objects.device).argsort(dim=1)  # (B, 6)
-    return _renamed(objects, COLOUR, order), _renamed(looks, slice(0, N_COLOURS), order)
+    renamed, said = _renamed(objects, COLOUR, order), _renamed(looks, slice(0, N_COLOURS), order)
+    if pairs not in ("seen", "unnamed"):
+        return renamed, said
+    secret = are_held_out(renamed)  # (B, M)
+    if pairs == "unnamed":
+        secret &= are_meant(renamed, said).any(dim=2)
+    kept = secret.any(dim=1)[:, None, None]  # (B, 1, 1)
+    return torch.where(kept, objects, renamed), torch.where(kept, looks, said)
 
 
 def _renamed(rows: Tensor, colours: slice, order: Tensor) -> Tensor:

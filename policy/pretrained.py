@@ -56,7 +56,7 @@ def read_weights(folder: Path) -> dict[str, Tensor]:
 
 
 def build_config(config_class: type[Config], values: Mapping[str, Any], source: Path) -> Config:
-    """A configuration from JSON values. Raises UserError naming keys that do not match.
+    """A configuration from JSON values. Raises UserError naming the file and what is wrong in it.
 
     A setting that came later is left at its default, which is how it was before there was one.
     """
@@ -67,11 +67,13 @@ def build_config(config_class: type[Config], values: Mapping[str, Any], source: 
     if expected != values.keys():
         difference = _difference(expected, values)
         raise UserError(f"{source} was written with other settings: {difference}")
-    decoded = {name: _decode(hints[name], value, source) for name, value in values.items()}
+    decoded = {name: _decode(name, hints[name], value, source) for name, value in values.items()}
     try:
         return config_class(**decoded)
     except TypeError as error:  # its checks met a value of another kind
         raise UserError(f"{source} holds a setting of the wrong kind ({error})") from None
+    except UserError as error:
+        raise UserError(f"{source} holds a setting that cannot be: {error}") from None
 
 
 def _is_required(field: Field[Any]) -> bool:
@@ -93,8 +95,10 @@ def load_weights(module: nn.Module, weights: Mapping[str, Tensor], folder: Path)
     module.load_state_dict(dict(weights))
 
 
-def _decode(hint: Any, value: Any, source: Path) -> Any:
-    if is_dataclass(hint) and isinstance(value, dict):
+def _decode(name: str, hint: Any, value: Any, source: Path) -> Any:
+    if is_dataclass(hint):
+        if not isinstance(value, dict):
+            raise UserError(f"{source}: {name} must hold settings by their names, got {value!r}")
         return build_config(hint, value, source)  # type: ignore[arg-type]
     return tuple(value) if isinstance(value, list) else value
 

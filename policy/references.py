@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from fetchlab.sim.language import Reference, Request
+from fetchlab.sim.looks import HELD_OUT_PAIRS
 from fetchlab.sim.observation import LOOK, OBJECT_FEATURES
 from fetchlab.sim.scene import DIRECTIONS
 from fetchlab.sim.tasks.registry import TASKS
@@ -26,6 +27,12 @@ def are_meant(objects: Tensor, looks: Tensor) -> Tensor:
     shared = objects[..., LOOK] @ looks.transpose(-2, -1)  # (B, M, R)
     named = looks.sum(dim=-1)[:, None]  # (B, 1, R)
     return (shared > named - 0.5) & (named > 0.5)
+
+
+def are_held_out(objects: Tensor) -> Tensor:
+    """(B, M) which objects (B, M, F) are of a held-out pair of colour and shape."""
+    pairs = [look(Reference(colour=c, shape=s)) for c, s in sorted(HELD_OUT_PAIRS)]
+    return are_meant(objects, objects.new_tensor(pairs)[None]).any(dim=2)
 
 
 class Requests:

@@ -49,7 +49,8 @@ class SlotMlpConfig(PolicyConfig):
     permute_slots: bool = True
     """redraw the order of the objects"""
     permute_colours: bool = True
-    """rename the colours, in the objects and in the instruction alike"""
+    """rename the colours, in the objects and in the instruction alike; never to held-out pairs
+    where the world keeps them out"""
     resample_distractors: bool = True
     """keep the named object, redraw the others and their number; without it the demonstrations'
     few thousand scenes are memorized"""
@@ -117,7 +118,7 @@ class SlotMlpPolicy(ChunkedPolicy):
             gripper = to_table_units(readings[:, END_EFFECTOR_XY])  # (B, 2)
             objects, mask = resample_distractors(objects, mask, looks, gripper)
         if self._config.permute_colours:
-            objects, looks = permute_colours(objects, looks)
+            objects, looks = permute_colours(objects, looks, self.env_config.pairs)
         if self._config.permute_slots:
             objects, mask = permute_slots(objects, mask)
         return objects, mask, looks

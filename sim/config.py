@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields
+from numbers import Integral
 from typing import Any
 
 from fetchlab.errors import UserError, unknown
@@ -12,6 +13,7 @@ ACTION_MODES = ("joint", "ee")
 CROWDING = ("apart", "touching")
 MEMORIES = ("recent", "first")
 MAX_HISTORY = 4
+KINDS = {str: "a name", int: "a whole number", bool: "True or False", tuple: "a tuple of names"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,6 +21,7 @@ class EnvConfig:
     """What a policy's world looks like; a policy only runs in the world it was trained in."""
 
     task: str = "fetch"
+    """what sentences ask for (`fetchlab list tasks`)"""
     cameras: tuple[str, ...] = ("front", "wrist")
     """names from the camera registry (`fetchlab list cameras`); () renders nothing"""
     image_size: int = 64
@@ -31,7 +34,7 @@ class EnvConfig:
     history: int = 1
     """frames that every camera shows, the newest last; before the first step all show the start"""
     shapes: tuple[str, ...] = ("block",)
-    """what lies on the table: block, brick, cylinder, ball, mug"""
+    """what lies on the table: block, brick, cylinder, ball, mug (`fetchlab list shapes`)"""
     languages: tuple[str, ...] = ("english",)
     """in which sentences are said: english, chinese"""
     phrasings: str = "plain"
@@ -45,7 +48,9 @@ class EnvConfig:
     """what the other objects share with the one to act on: `colour`, `shape`, `both` (each of them
     one of the two), or `mixed`: as it comes"""
     variation: str = "none"
-    """what is different in every episode (`fetchlab.sim.variations`): a camera, a light, a push"""
+    """what is different in every episode: a camera, a light, a push (`fetchlab list variations`).
+    One that blinds a camera needs it among the cameras, unless there are none: then it does nothing
+    """
     memory: str = "recent"
     """frames of the history: the `recent` ones, or the `first` of the episode before the rest"""
     depth: bool = False
@@ -59,6 +64,8 @@ class EnvConfig:
         from fetchlab.sim.tasks.registry import TASKS
         from fetchlab.sim.variations import VARIATIONS
 
+        for field in fields(self):
+            _check_kind(field.name, getattr(self, field.name), field.default)
         _check_name("task", self.task, TASKS)
         _check_names("cameras", self.cameras, CAMERAS)
         _check_names("shapes", self.shapes, SHAPES, least=1)
@@ -76,11 +83,21 @@ class EnvConfig:
             raise UserError(f"control_hz must divide 240 (physics), got {self.control_hz}")
         if not 1 <= self.history <= MAX_HISTORY:
             raise UserError(f"history must be 1 to {MAX_HISTORY} frames, got {self.history}")
+        self._check_together(VARIATIONS[self.variation].blinds)
+
+    def _check_together(self, blinded: tuple[str, ...]) -> None:
+        """UserError for settings that contradict each other; `blinded` by the variation."""
         if self.memory == "first" and self.history == 1:
             raise UserError("memory of the first frame needs a history of 2 frames or more")
         if self.distractors in ("colour", "both") and len(self.shapes) == 1:
             raise UserError(
                 f"distractors {self.distractors} need several shapes, got {self.shapes[0]} alone"
+            )
+        missing = [camera for camera in blinded if camera not in self.cameras]
+        if self.cameras and missing:
+            raise UserError(
+                f"variation {self.variation} is about the {' and '.join(missing)} camera, but the "
+                f"cameras are {', '.join(self.cameras)}: add {' '.join(missing)}"
             )
 
     @classmethod
@@ -104,6 +121,20 @@ class EnvConfig:
     @property
     def action_dim(self) -> int:
         return 8 if self.action_mode == "joint" else 4
+
+
+def _check_kind(setting: str, value: object, default: object) -> None:
+    """UserError unless the value is of the kind that the default is."""
+    kind = type(default)
+    fits = isinstance(value, Integral if kind is int else kind)
+    if kind is not bool and isinstance(value, bool):  # which Python counts among the numbers
+        fits = False
+    if isinstance(value, tuple):
+        fits = fits and all(isinstance(name, str) for name in value)
+    if not fits:
+        wrapped = kind is tuple and isinstance(value, str)
+        hint = f": give {(value,)!r}" if wrapped else f" (default {default!r})"
+        raise UserError(f"{setting} must be {KINDS[kind]}, got {value!r}{hint}")
 
 
 def _check_name(kind: str, name: str, known: Collection[str]) -> None:

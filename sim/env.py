@@ -103,7 +103,7 @@ class Tabletop(gymnasium.Env[dict[str, Any], NDArray[np.float32]]):
         options = options or {}
         for key in options:
             if key not in RESET_OPTIONS:
-                raise unknown("reset option", key, RESET_OPTIONS)
+                raise unknown("reset option", str(key), RESET_OPTIONS)
         # The variation draws from a stream of its own, which takes nothing from the scene's.
         (generator,) = self.np_random.spawn(1)
         conditions = VARIATIONS[self.config.variation].draw(generator)
@@ -133,6 +133,8 @@ class Tabletop(gymnasium.Env[dict[str, Any], NDArray[np.float32]]):
         task: str | None = None,
     ) -> tuple[Scene, str]:
         """A scene and what is said about it."""
+        if not isinstance(task, str | None):
+            raise UserError(f"the option task is the name of a task, got {task!r}")
         low, high = self._counts if n_objects is None else count_range(n_objects)
         count = int(self.np_random.integers(low, high + 1))
         if instruction is None:

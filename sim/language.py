@@ -104,6 +104,7 @@ LANGUAGES: dict[str, Language] = {
         gap="",
     ),
 }
+HAN = "[\u4e00-\u9fff]"  # a Chinese character
 PHRASINGS = ("plain", "training", "held_out")
 
 
@@ -123,9 +124,12 @@ class Templates:
 
 
 def normalized(sentence: str) -> str:
-    """The sentence without capitals and final full stop. Raises UserError if it mixes languages."""
-    plain = sentence.lower().strip(" .!。")
-    if re.search("[\u4e00-\u9fff]", plain) and re.search("[a-z]", plain):
+    """The sentence without capitals, final full stop and needless blanks.
+
+    Raises UserError if it mixes languages.
+    """
+    plain = " ".join(sentence.lower().split()).strip(" .!。")
+    if re.search(HAN, plain) and re.search("[a-z]", plain):
         raise UserError(f"{sentence!r} mixes English and Chinese: say it in one language")
     return plain
 
@@ -155,9 +159,23 @@ def read_phrase(phrase: str) -> Reference:
     for language in LANGUAGES:
         if plain in phrasebook(language):
             return phrasebook(language)[plain]
-    raise UserError(
-        f"the phrase {phrase!r} names no kind of object: expected one of the colours "
-        f"{', '.join(COLOURS)}, one of the shapes {', '.join(SHAPES)}, or both"
+    raise no_kind(plain, language_of(plain))
+
+
+def language_of(sentence: str) -> str:
+    """The language that its letters are of."""
+    return "chinese" if re.search(HAN, sentence) else "english"
+
+
+def no_kind(phrase: str, language: str) -> UserError:
+    """The error for a phrase that names no kind of object; it tells the words that do."""
+    said = LANGUAGES[language]
+    colour, shape = next(iter(COLOURS)), next(iter(SHAPES))
+    kinds = Reference(colour=colour, shape=shape), Reference(colour=colour), Reference(shape=shape)
+    return UserError(
+        f"{phrase!r} names no kind of object: known are the colours "
+        f"{', '.join(said.colours.values())} and the shapes {', '.join(said.shapes.values())}, "
+        f"as in {', '.join(repr(said.say(kind)) for kind in kinds)}"
     )
 
 

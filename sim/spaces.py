@@ -48,5 +48,8 @@ def count_range(n_objects: object) -> tuple[int, int]:
     bounds = n_objects if isinstance(n_objects, (tuple, list)) else (n_objects, n_objects)
     whole = len(bounds) == 2 and all(isinstance(bound, Integral) for bound in bounds)
     if not whole or not 2 <= bounds[0] <= bounds[1] <= MAX_OBJECTS:
-        raise UserError(f"n_objects must be 2 to {MAX_OBJECTS} or a range within, got {n_objects}")
+        raise UserError(
+            f"n_objects must be 2 to {MAX_OBJECTS} or a range within, got {n_objects!r}: give 5 "
+            "or (2, 5)"
+        )
     return int(bounds[0]), int(bounds[1])

@@ -13,6 +13,12 @@ from fetchlab.eval.suites import NOMINAL, SUITES, Arm, Suite
 TASKS = ("fetch", "place_in_box", "place_beside")
 LEARNED = {"act": (0, 1, 2), "slot_mlp": (0, 1)}  # trainings
 SCRIPTED = ("expert", "expert_blind")
+SENTENCES = {  # the first of each says colour and shape
+    "fetch": ("fetch the red block", "fetch the mug"),
+    "place_in_box": ("put the red block in the box", "put the mug in the box"),
+    "place_beside": ("put the red block left of the mug", "put the mug left of the red block"),
+    "remember": ("fetch the red block", "fetch the mug"),
+}
 SLOTS = 6
 REASONS = ("wrong_object", "no_grasp", "missed_box")
 
@@ -74,7 +80,7 @@ def make_cell(
                 success=bool(won),
                 steps=18 if won else 40,
                 reason="" if won else REASONS[row % len(REASONS)],
-                instruction="fetch the red block",
+                instruction=SENTENCES[task][row % 2],
                 target=0,
             )
             for row, won in enumerate(reached)
@@ -94,6 +100,8 @@ def strength(policy: str, trained: str, arm: Arm, n_objects: int) -> float:
         return 1.0
     if policy == "expert_blind":
         return 1 / n_objects
+    if trained == "remember" and arm.control:
+        return 0.2
     base = 1.0 - 0.012 * n_objects if policy == "act" else 0.95 - 0.5 * (n_objects > 5)
     if trained.startswith("demonstrations_"):
         base *= 1 - 8 / int(trained.rsplit("_", 1)[1])

@@ -26,6 +26,7 @@ MAY_IMPORT = {
         "fetchlab.sim.footprint",
         "fetchlab.sim.kinematics",
         "fetchlab.sim.language",
+        "fetchlab.sim.looks",
         "fetchlab.sim.observation",
         "fetchlab.sim.scene",
         "fetchlab.sim.shapes",

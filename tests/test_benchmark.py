@@ -16,9 +16,10 @@ from fetchlab.errors import UserError
 from fetchlab.eval.benchmark import config as benchmark_config
 from fetchlab.eval.benchmark import play
 from fetchlab.eval.benchmark.command import run_benchmark
-from fetchlab.eval.benchmark.config import BenchmarkConfig
+from fetchlab.eval.benchmark.config import BenchmarkConfig, trainings
 from fetchlab.eval.benchmark.recipe import QUICK
 from fetchlab.eval.benchmark.store import Store
+from fetchlab.eval.benchmark.training import is_trained
 from fetchlab.eval.compare import matches, read_contestants, trainings_of
 from fetchlab.eval.parallel import Done, Shard, as_played
 from fetchlab.eval.results import read_results
@@ -190,6 +191,76 @@ def test_another_renderer_is_refused(tmp_path: Path) -> None:
         Store(config)
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda c: c.update(episodes=[]),
+        lambda c: c["episodes"].pop(),
+        lambda c: c["episodes"][0].update(success="yes"),
+        lambda c: c["episodes"][0].update(seed=1.5),
+        lambda c: c.update(n_success="x"),
+        lambda c: c.update(n_success=c["n_success"] - 1),
+        lambda c: c.update(failures=None),
+        lambda c: c.update(failures={"timeout": 1}),
+        lambda c: c.update(mean_steps=-1.0),
+        lambda c: c.update(ci95=None),
+        lambda c: c.update(policy="expert_blind"),
+        lambda c: c.update(training_seed=3),
+        lambda c: c.pop("note"),
+    ],
+)
+def test_a_damaged_cell_is_named(change: Any, tmp_path: Path, finished: Path) -> None:
+    config = make_config(tmp_path / "run")
+    store = Store(config)
+    cell = read_results(finished).cells[0]
+    store.write_cell(cell)
+    path = next((config.out / "cells").rglob("*.json"))
+    content = json.loads(path.read_text())
+    change(content)
+    path.write_text(json.dumps(content))
+    with pytest.raises(UserError, match=r"fetch-02\.json is damaged: remove it"):
+        store.cell(cell.key)
+
+
+@pytest.mark.parametrize(
+    "text", ["{", "{}", "[]", '{"settings": 5, "fingerprint": {}}', '{"settings": {}}', "[" * 10**5]
+)
+def test_a_damaged_record_is_named(text: str, tmp_path: Path) -> None:
+    config = make_config(tmp_path / "run")
+    Store(config)
+    (config.out / "benchmark.json").write_text(text)
+    with pytest.raises(UserError, match=r"benchmark\.json is damaged: restore it"):
+        Store(config)
+
+
+@pytest.mark.parametrize("text", ['{"evaluation": "x"}', "[]", "{"])
+def test_damaged_times_are_named(text: str, tmp_path: Path) -> None:
+    store = Store(make_config(tmp_path / "run"))
+    (store.out / "timings.json").write_text(text)
+    with pytest.raises(UserError, match=r"timings\.json is damaged: remove it"):
+        store.set_times({"report": 1.0})
+
+
+def test_a_folder_in_which_nothing_was_finished_can_be_used(tmp_path: Path) -> None:
+    (tmp_path / "benchmark.json.partial").write_text("{")
+    Store(make_config(tmp_path))
+
+
+def test_a_policy_that_was_lost_is_named(tmp_path: Path) -> None:
+    config = make_config(tmp_path / "run", policies=("slot_mlp",))
+    store = Store(config)
+    [training, *_] = trainings(config)
+    assert not is_trained(store, training)
+    folder = store.policy(training)
+    folder.mkdir(parents=True)
+    (folder / "run.json").write_text('{"result": {}}')
+    (folder / "config.json").write_text("{}")
+    with pytest.raises(UserError, match=r"seed-0 lacks model\.safetensors: remove it, and it is"):
+        is_trained(store, training)
+    (folder / "model.safetensors").write_bytes(b"")
+    assert is_trained(store, training)
+
+
 def test_a_damaged_file_is_named(tmp_path: Path, finished: Path) -> None:
     config = make_config(tmp_path / "run")
     store = Store(config)
@@ -201,6 +272,3 @@ def test_a_damaged_file_is_named(tmp_path: Path, finished: Path) -> None:
     path.write_text(path.read_text()[:100])
     with pytest.raises(UserError, match=r"fetch-02\.json is damaged: remove it"):
         store.cell(cell.key)
-    (config.out / "benchmark.json").write_text("{")
-    with pytest.raises(UserError, match=r"benchmark\.json is damaged"):
-        Store(config)

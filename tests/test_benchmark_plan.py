@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 from tests.benchmark_cells import make_cells
 
 from fetchlab.eval.benchmark.command import command
-from fetchlab.eval.benchmark.config import BenchmarkConfig, collections, conditions_of, trainings
+from fetchlab.eval.benchmark.config import (
+    BenchmarkConfig,
+    collections,
+    conditions_of,
+    most_episodes,
+    trainings,
+)
 from fetchlab.eval.benchmark.films import choose_failures
 from fetchlab.eval.benchmark.play import plan_all, works
 from fetchlab.eval.benchmark.recipe import WORLD
+from fetchlab.eval.benchmark.screen import announce
 from fetchlab.eval.benchmark.store import Store
-from fetchlab.eval.benchmark.training import first_episodes
+from fetchlab.eval.benchmark.training import command_for, first_episodes
 from fetchlab.eval.parallel import Role
 from fetchlab.eval.plan import CellPlan
 from fetchlab.eval.rollout import EpisodeSpec
@@ -54,6 +63,41 @@ def test_conditions_share_demonstrations_where_only_their_number_differs() -> No
         200,
     )  # one for two conditions
     assert len(found) == 5
+
+
+def test_the_folder_of_a_collection_is_a_plain_name() -> None:
+    assert all(re.fullmatch(r"[\w-]+", name) for name in collections(full()))
+    assert "cameras-front-overhead_variation-screen_anywhere" in collections(full())
+
+
+def test_a_condition_may_take_more_steps(tmp_path: Path) -> None:
+    config = BenchmarkConfig(out=tmp_path / "run", quick=True, policies=("slot_mlp",))
+    [usual, *_] = trainings(config)
+    longer = replace(usual, condition=replace(usual.condition, steps=2.5))
+    steps = [command_for(one, config, Store(config)).steps for one in (usual, longer)]
+    assert steps == [3000, 7500]
+
+
+def test_the_episodes_are_counted_before_anything_is_trained(tmp_path: Path) -> None:
+    chosen: dict[str, Any] = {
+        "policies": ("expert", "expert_blind"),
+        "suites": ("counts", "crowding"),
+    }
+    config = BenchmarkConfig(out=tmp_path / "run", task="mixed", **chosen)
+    plans, _ = plan_all(config, Store(config))
+    assert most_episodes(config) == sum(len(plan.specs) for plan in plans)
+    taught = full(policies=("act",), suites=("data", "counts"), seeds=(0, 1), episodes=10)
+    assert most_episodes(taught) == 2 * 3 * 10 * (5 * 6 + 9)
+
+
+def test_what_is_to_come_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config = BenchmarkConfig(out=tmp_path / "run", seeds=(0,), policies=("act",))
+    announce(config, Store(config))
+    said = capsys.readouterr().err
+    assert "11 trainings" in said and "0 done" in said and "at most" in said
+    assert "many hours" in said and "--task fetch" in said
+    announce(replace(config, quick=True), Store(replace(config, out=tmp_path / "q", quick=True)))
+    assert "many hours" not in capsys.readouterr().err
 
 
 def test_the_first_demonstrations_are_those_of_a_smaller_collection(tmp_path: Path) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from rich.console import Console
 from tests.benchmark_cells import LEARNED, SCRIPTED, make_cells
 from tests.browser import needs_browser
 from tests.test_report import Outline
@@ -15,10 +17,12 @@ from tests.test_report import Outline
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
+from fetchlab.eval.benchmark.screen import contrast_table, group_table
 from fetchlab.eval.benchmark.summary import summarize
 from fetchlab.eval.fingerprint import fingerprint
 from fetchlab.eval.report.benchmark import TEMPLATE, BenchmarkStory, context
 from fetchlab.eval.report.page import Clip, fill
+from fetchlab.eval.report.words import number
 from fetchlab.eval.results import PolicyFacts, Results
 from fetchlab.eval.video import png
 
@@ -127,11 +131,67 @@ def test_the_heat_map_has_a_block_for_each_training_and_says_who_cannot_play(
     assert [block["trained"] for block in blocks["memory"]] == [
         "one frame",
         "the first frame and the newest",
+        "the first frame and the newest, minus: one frame",
     ]
     _, slots, expert, _ = blocks["memory"][0]["rows"][1]["cells"]
     assert slots == {"rate": "", "note": "not trained for it"}
     assert expert["rate"] == "100 %"  # the same however others were trained
     assert blocks["appearance"][0]["rows"][0]["cells"][1]["note"] == "needs images"
+
+
+def test_memory_is_measured_against_one_frame(page: str, story: BenchmarkStory) -> None:
+    blocks = {suite["suite"]: suite["blocks"] for suite in context(story)["suites"]}
+    [row] = blocks["memory"][-1]["rows"]
+    act, slots, expert, _ = row["cells"]
+    (lesson,) = story.summary.lessons
+    assert row["arm"] == "remember" and act["verdict"] == "better"
+    assert act["rate"] == f"{100 * lesson.comparison.difference:+.1f}"
+    assert slots["rate"] == expert["rate"] == ""
+    assert "the control is new, too, to policies that were taught with grey objects" in words(page)
+
+
+def test_compositions_tell_success_where_the_sentence_says_colour_and_shape(
+    story: BenchmarkStory,
+) -> None:
+    blocks = {suite["suite"]: suite["blocks"] for suite in context(story)["suites"]}
+    for block in blocks["compositions"]:
+        _, named_control, held_out, named = block["rows"]
+        assert named["description"] == "of these, sentences that say colour and shape"
+        assert [row["control"] for row in (named_control, held_out, named)] == [True, False, False]
+        assert named["cells"][0]["difference"] == "of 60 scenes"  # three tasks, every other one
+    assert len(blocks["crowding"][0]["rows"]) == 2
+
+
+def test_the_page_says_where_the_control_has_other_scenes(page: str) -> None:
+    assert words(page).count("the control has the same seeds, but other scenes") == 3
+    assert "played in the same scenes" not in words(page)
+
+
+def test_one_of_a_thing_is_said_as_one(story: BenchmarkStory) -> None:
+    bare = replace(story, n_episodes=1, seeds=(0,))
+    text = words(fill(TEMPLATE, context(bare)))
+    assert "4 policies, 1 training each · 1 episode a cell" in text
+    assert number(1, "policy", "policies") == "1 policy" and number(1200, "suite") == "1,200 suites"
+
+
+def text_of(table: object) -> str:
+    console = Console(width=160, file=io.StringIO())
+    with console.capture() as capture:
+        console.print(table)
+    return capture.get()
+
+
+def test_the_screen_says_what_was_repeated_and_what_was_not_paired(story: BenchmarkStory) -> None:
+    assert "mean over trainings (worst–best)" in text_of(group_table(story.summary))
+    once = summarize([cell for cell in story.results.cells if not cell.training_seed])
+    assert "in %\n" in re.sub(" +\n", "\n", text_of(group_table(once)))
+    text = text_of(contrast_table(story.summary))
+    assert "crowding: the control has the same seeds, but other scenes" in text
+    assert "memory: the control is new" in text and "cameras:" not in text
+    assert re.search(
+        r"held out, trained on pairs seen, colour and shape said +\d+\.\d \(of 60\)", text
+    )
+    assert re.search(r"remember, trained on remember history minus on remember +\+\d", text)
 
 
 def test_pairs_trainings_and_failures_are_told(page: str, story: BenchmarkStory) -> None:

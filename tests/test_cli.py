@@ -102,6 +102,14 @@ def test_unknown_registry(capsys: pytest.CaptureFixture[str]) -> None:
         (["train", "--policy", "actt", "--data", "{}", "--out", "{}"], "did you mean act"),
         (["train", "--policy", "expert", "--data", "{}", "--out", "{}"], "expert"),
         (["train", "--policy", "act", "--data", "{}", "--out", "{}"], "no dataset"),
+        (
+            ["train", "--policy", "slot_mlp", "--memory", "first", "--data", "{}", "--out", "{}"],
+            "slot_mlp sees no images: leave out --history and --memory",
+        ),
+        (
+            ["train", "--policy", "act_objects", "--history", "2", "--data", "{}", "--out", "{}"],
+            "act_objects sees no images: leave out --history and --memory",
+        ),
         (["collect", "--task", "fech", "--out", "{}"], "did you mean fetch"),
         (["collect", "--cameras", "forward", "--out", "{}"], "forward"),
         (["collect", "--counts", "2", "30", "--out", "{}"], "2 to 20"),
@@ -146,11 +154,26 @@ def test_a_folder_that_may_not_be_written_is_a_mistake(
     assert f"/results: {os.strerror(number)}" in mistake(capsys, "bench")
 
 
-@pytest.mark.parametrize("what", ["tasks", "policies", "suites", "cameras"])
+REGISTRIES = ["tasks", "policies", "suites", "cameras", "variations", "shapes", "languages"]
+
+
+@pytest.mark.parametrize("what", REGISTRIES)
 def test_list_as_json(what: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["list", what, "--json"]) == 0
     entries = json.loads(capsys.readouterr().out)
     assert entries and all(isinstance(text, str) and text for text in entries.values())
+
+
+def test_collect_offers_nothing_that_a_dataset_cannot_keep(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(SystemExit):
+        main(["collect", "--help"])
+    shown = capsys.readouterr().out
+    assert "--variation" in shown and "fetchlab list variations" in " ".join(shown.split())
+    assert "what sentences ask for" in shown
+    assert not [name for name in ("--history", "--memory", "--depth") if name in shown]
+    assert "--history" in mistake(capsys, "collect", "--history", "2", "--out", "nowhere")
 
 
 def test_list_as_lines(capsys: pytest.CaptureFixture[str]) -> None:

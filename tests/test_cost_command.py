@@ -74,6 +74,28 @@ def test_a_trained_policy_by_its_folder(tmp_path: Path, capsys: pytest.CaptureFi
     assert more["tokens"]["image patches"] == 3 * content["tokens"]["image patches"]
 
 
+def test_a_registered_policy_in_the_world_that_is_asked_for(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    plain = told(capsys, "--policy", "act_pointers")
+    world = ("--task", "mixed", "--shapes", "block", "mug", "--languages", "english", "chinese")
+    rich = told(capsys, "--policy", "act_pointers", *world)
+    assert plain["env"]["task"] == "fetch" and rich["env"]["task"] == "mixed"
+    assert rich["env"]["shapes"] == ["block", "mug"]
+    assert rich["n_tokens"] > plain["n_tokens"]  # longer sentences, a second name, the box
+    assert rich["parameters"] > plain["parameters"]
+    assert rich["flops"] == rich["flops_counted"]
+
+
+def test_a_trained_policy_is_of_its_own_world(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make_act().save_pretrained(tmp_path / "act")
+    assert told(capsys, "--policy", str(tmp_path / "act"), "--task", "fetch")["policy"] == "act"
+    assert main(["cost", "--policy", str(tmp_path / "act"), "--task", "mixed"]) == 2
+    assert "was made for task" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("name", LEARNED)
 def test_tables_on_screen(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["cost", "--policy", name]) == 0
@@ -94,6 +116,7 @@ def test_tables_on_screen(name: str, capsys: pytest.CaptureFixture[str]) -> None
         (["--policy", "act", "--image-size", "60"], "not a multiple of patch_size"),
         (["--policy", "act", "--history", "5"], "history must be 1 to 4"),
         (["--policy", "act", "--cameras", "forward"], "forward"),
+        (["--policy", "act", "--task", "fly"], "unknown task 'fly'"),
         (["--policy", "act", "--out", "."], "is a folder"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",

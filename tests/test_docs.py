@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
 from fetchlab.cli import COMMANDS, parse
 from fetchlab.errors import UserError
+from fetchlab.eval.suites import SUITES
+from fetchlab.policy.registry import POLICIES
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -74,6 +76,14 @@ def test_commands_shown_can_be_parsed(words: list[str]) -> None:
 def test_every_command_is_shown() -> None:
     shown = {words[1] for words in commands((ROOT / "README.md").read_text())}
     assert shown == set(COMMANDS)
+
+
+@pytest.mark.parametrize("registry", [POLICIES, SUITES], ids=["policies", "suites"])
+def test_the_tables_name_all_there_is(registry: Mapping[str, object]) -> None:
+    text = (ROOT / "README.md").read_text()
+    rows = [line for line in text.splitlines() if line.startswith("| `")]
+    named = {name for row in rows for name in re.findall(r"`(\w+)`", row.split("|")[1])}
+    assert set(registry) <= named
 
 
 def test_make_targets_shown_exist() -> None:

@@ -131,7 +131,9 @@ def test_the_instruction_can_be_chosen() -> None:
     moment, info = env.reset(seed=0, options={"instruction": "fetch the purple block"})
     assert moment["instruction"] == env.task_description == "fetch the purple block"
     assert env.scene.objects[info["target"]].colour == "purple"
-    with pytest.raises(UserError, match=r"names no single object .* 'fetch the red block'"):
+    with pytest.raises(
+        UserError, match=r"^'pink block' names no kind of object: known are the colours red"
+    ):
         env.reset(seed=0, options={"instruction": "fetch the pink block"})
 
 
@@ -184,6 +186,7 @@ def test_a_step_needs_a_scene_and_counts_may_be_numpy_integers() -> None:
         ({"distractors": "color"}, "unknown distractors 'color': did you mean colour"),
         ({"distractors": "both"}, "distractors both need several shapes, got block alone"),
         ({"variation": "frontdark"}, "unknown variation 'frontdark': did you mean front_dark"),
+        ({"n_objects": "3"}, r"within, got '3': give 5 or \(2, 5\)"),
         ({"n_objects": 21}, "2 to 20"),
         ({"n_objects": (5, 3)}, "2 to 20"),
         ({"n_objects": (2,)}, "2 to 20"),
@@ -199,9 +202,18 @@ def test_settings_that_cannot_be_are_named(settings: dict[str, Any], message: st
         Tabletop(**settings)
 
 
-def test_unknown_reset_options_are_refused() -> None:
-    with pytest.raises(UserError, match="n_object"):
-        Tabletop(cameras=()).reset(seed=0, options={"n_object": 3})
+@pytest.mark.parametrize(
+    ("option", "value", "message"),
+    [
+        ("n_object", 3, "did you mean n_objects"),
+        ("task", 5, "the option task is the name of a task, got 5"),
+        ("instruction", 5, "an instruction is a sentence, got 5"),
+        ("n_objects", "3", "got '3'"),
+    ],
+)
+def test_reset_options_that_cannot_be_are_refused(option: str, value: Any, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        Tabletop(cameras=()).reset(seed=0, options={option: value})
 
 
 def test_observations_share_no_memory() -> None:

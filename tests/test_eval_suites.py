@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import re
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -14,13 +16,18 @@ from tests.factories import make_act
 
 from fetchlab.errors import UserError
 from fetchlab.eval import generalization, parallel
+from fetchlab.eval.benchmark.recipe import WORLD
 from fetchlab.eval.compare import match_table, matches, read_contestants
 from fetchlab.eval.generalization import EvalConfig, run_eval
 from fetchlab.eval.results import RESULTS, Cell, CellKey, Results, read_results, world
 from fetchlab.eval.rollout import EpisodeResult
+from fetchlab.eval.suites import SUITES, Suite
 from fetchlab.eval.tables import against_control, cell_table, control_of
 from fetchlab.eval.video import RolloutConfig, cast_rollout, run_rollout
 from fetchlab.sim.config import EnvConfig
+from fetchlab.sim.env import Tabletop
+from fetchlab.sim.scene import Scene
+from fetchlab.sim.tasks.registry import TASKS
 
 
 @pytest.fixture(autouse=True)
@@ -102,7 +109,7 @@ def test_a_suite_plays_its_control_and_its_arms_by_default_counts(
 
 def test_what_a_trained_policy_was_not_made_for_is_refused(tmp_path: Path) -> None:
     make_act().save_pretrained(tmp_path / "act")
-    with pytest.raises(UserError, match="was made for task 'fetch', not 'mixed'"):
+    with pytest.raises(UserError, match="was made for task fetch, not mixed"):
         evaluated(tmp_path / "out", policy=str(tmp_path / "act"), task="mixed")
     with pytest.raises(UserError, match="cannot play languages: it needs several languages"):
         evaluated(tmp_path / "out", policy=str(tmp_path / "act"), suite="languages")
@@ -118,6 +125,44 @@ def test_an_arm_is_measured_against_the_control_of_its_own_task_and_policy() -> 
     assert control_of(dark, cells) == control and control_of(control, cells) is None
     assert against_control(dark, cells).startswith("-75.0 (")
     assert against_control(control, cells) == against_control(dark, others) == ""
+
+
+def test_the_title_says_whether_the_control_has_the_same_scenes() -> None:
+    cells = [made(12 * "1" + 8 * "0", "control"), made(7 * "1" + 13 * "0", "touching")]
+    assert "control in the same scenes" in text_of(cell_table(cells))
+    crowded = [replace(cell, suite="crowding") for cell in cells]
+    assert "with the same seeds, in other scenes" in text_of(cell_table(crowded))
+    memory = [replace(cell, suite="memory") for cell in cells]
+    assert "the control is new, too" in text_of(cell_table(memory))
+    paired, apart = (against_control(some[1], some) for some in (cells, crowded))
+    assert paired.startswith("-25.0 (") and apart.startswith("-25.0 (") and paired != apart
+
+
+def what_lies_there(scene: Scene) -> tuple[object, ...]:
+    """All of a scene but the name of its task."""
+    return scene.objects, scene.box, replace(scene.goal, task="")
+
+
+def scenes_of(world: EnvConfig, n_objects: int) -> list[tuple[object, ...]]:
+    """What some seeds mean, in each task that the world's is made of."""
+    with contextlib.closing(Tabletop.from_config(world)) as env:
+        found = []
+        for part, seed in product(TASKS[world.task].parts, (1, 3, 5)):
+            several = len(TASKS[world.task].parts) > 1
+            options = {"n_objects": n_objects} | ({"task": part.name} if several else {})
+            env.reset(seed=seed, options=options)
+            found.append(what_lies_there(env.scene))
+        return found
+
+
+@pytest.mark.parametrize(
+    "suite", [s for s in SUITES.values() if len(s.arms) > 1], ids=lambda s: s.name
+)
+def test_a_suite_knows_whether_its_arms_share_the_scenes_of_the_control(suite: Suite) -> None:
+    usual = replace(WORLD, cameras=())
+    scenes = {arm.name: scenes_of(replace(usual, **arm.env), 6) for arm in suite.arms}
+    same = [scenes[arm.name] == scenes[arm.control] for arm in suite.arms if arm.control]
+    assert same == [suite.same_scenes] * len(same)
 
 
 def test_tables_show_arms_as_words_and_say_why_a_cell_is_empty() -> None:
@@ -142,11 +187,23 @@ def test_compare_pairs_cells_of_the_same_arm_and_task(tmp_path: Path) -> None:
         ("front_dark", "fetch", 2, 2),
     ]
     assert re.search(r"front dark +5 +50.0 % +50.0 % +1 +1", text_of(match_table(found)))
+    assert "suite" not in text_of(match_table(found))
+    other = [*found, replace(found[0], suite="appearance")]
+    assert re.search(r"appearance +control +5", text_of(match_table(other)))
+
+
+def test_compare_refuses_other_seeds(tmp_path: Path) -> None:
+    base = evaluated(tmp_path / "a", episodes=2)
+    [cell] = base.cells
+    swapped = replace(cell, episodes=cell.episodes[::-1])
+    replace(base, cells=(swapped,)).write(tmp_path / "b")
+    with pytest.raises(UserError, match=r"a seed at 4 objects, fetch is \d+ there and \d+ here"):
+        matches(*read_contestants([tmp_path / "a", tmp_path / "b"]))
 
 
 @pytest.mark.parametrize(
     ("name", "value", "shown"),
-    [("shapes", ["mug"], "shapes is .*'block'.* there and .*'mug'"), ("crowding", "touching", "")],
+    [("shapes", ["mug"], "shapes is block there and mug here"), ("crowding", "touching", "")],
 )
 def test_compare_refuses_another_world(
     tmp_path: Path, name: str, value: object, shown: str
@@ -193,6 +250,5 @@ def test_rollout_plays_any_task_with_the_expert_and_a_part_with_a_trained_policy
     make_act().save_pretrained(tmp_path / "act")
     trained = str(tmp_path / "act")
     assert cast_rollout(RolloutConfig(policy=trained, task="fetch"))[1].task is None
-    assert cast_rollout(RolloutConfig(policy=trained, task="reach"))[1].task == "reach"
-    with pytest.raises(UserError, match="unknown part of task fetch 'reach'"):
+    with pytest.raises(UserError, match=r"was made for task '?fetch'?, not '?reach'?"):
         run_rollout(RolloutConfig(policy=trained, task="reach"))

@@ -148,6 +148,7 @@ def test_eval_writes_what_the_design_promises_twice_the_same(
 
 def test_an_earlier_evaluation_is_replaced_anything_else_is_left_alone(tmp_path: Path) -> None:
     expert_eval(tmp_path, episodes=1)
+    (tmp_path / "results.json.partial").write_text("{")  # of one that was killed while writing
     assert expert_eval(tmp_path, episodes=2).cells[0].n_episodes == 2
     (tmp_path / "thesis.txt").write_text("precious")
     with pytest.raises(UserError, match=r"thesis\.txt"):
@@ -165,6 +166,10 @@ def test_an_earlier_evaluation_is_replaced_anything_else_is_left_alone(tmp_path:
         ({"episodes": 0}, "--episodes"),
         ({"workers": -1}, "--workers"),
         ({"task": "sort"}, "'sort'"),
+        ({"tasks": ("fetch", "fetch")}, "--tasks must name different tasks, got fetch fetch"),
+        ({"suite": "memory", "task": "reach"}, "memory plays remember: leave out --task reach"),
+        ({"suite": "distractors"}, "needs several shapes: give --shapes block mug"),
+        ({"suite": "languages"}, "needs several languages: give --languages english chinese"),
     ],
 )
 def test_mistakes_are_named_and_leave_nothing_behind(
@@ -205,7 +210,7 @@ def test_compare_pairs_the_scenes_and_prints(
     ("change", "message"),
     [
         ({"seed": 7}, "seed is 0 there and 7 here"),
-        ({"versions": {}, "fingerprint": {}}, "version of fetchlab is .* there and None here"),
+        ({"versions": {}, "fingerprint": {}}, "version of fetchlab is .* there and unknown here"),
         ({"cells": ()}, "no number of objects in common"),
         ({"fingerprint": {"renderer": "0123"}}, "there, .* here"),
     ],

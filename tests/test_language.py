@@ -93,11 +93,12 @@ def test_every_name_names_one_object(seed: int, n_objects: int, language: str) -
         assert read_phrase(LANGUAGES[language].say(reference)) == reference
 
 
-def test_capitals_and_full_stops_do_not_matter() -> None:
+def test_capitals_blanks_and_full_stops_do_not_matter() -> None:
     assert normalized("Fetch the red mug.") == "fetch the red mug"
     assert TASKS["fetch"].request("Fetch the red mug!") == TASKS["fetch"].request(
         "fetch the red mug"
     )
+    assert normalized(" Fetch  the\tred mug .\n") == "fetch the red mug"
     assert split("取红色杯子。") == ["取", "红", "色", "杯", "子"]
 
 
@@ -132,8 +133,34 @@ MUGS = scene_of(("red", "mug"), ("red", "ball"), ("blue", "mug"))
             "取杯子",
             "'杯子' names two objects of this scene: 红色杯子, 蓝色杯子: say '红色杯子'",
         ),
-        ("fetch", "fetch the pink mug", "names no single object .* say it as in 'fetch the red bl"),
-        ("fetch", "put the red mug in the box", "is no sentence that task fetch knows"),
+        (
+            "fetch",
+            "fetch the pink elephant",
+            "^'pink elephant' names no kind of object: known are the colours red, .* and the "
+            "shapes block, .*, as in 'red block', 'red object', 'block'$",
+        ),
+        ("fetch", "take the red and lift it up", "^'red' names no kind of object"),
+        ("mixed", "take the pink mug and put it in the box", "^'pink mug' names no kind of object"),
+        ("place_beside", "put the ball left of the cup", "^'cup' names no kind of object"),
+        ("fetch", "取粉色杯子", "^'粉色杯子' names no kind .* colours 红色, .* shapes 方块, "),
+        ("fetch", "take the red mug and put it in the box", "give --task place_in_box or mixed$"),
+        (
+            "reach",
+            "fetch the mug",
+            "is no sentence of task reach: give --task fetch or mixed or re",
+        ),
+        ("fetch", "dance", "is no sentence that task fetch knows: say it as in 'fetch the red bl"),
+        (
+            "mixed",
+            "dance",
+            "as in 'fetch the red block' or 'put the red block in the box' or 'put the red block "
+            "left of the blue block'$",
+        ),
+        (
+            "mixed",
+            "跳舞",
+            "as in '取红色方块' or '把红色方块放进盒子' or '把红色方块放到蓝色方块左边'$",
+        ),
         ("fetch", "fetch the 红色 mug", "mixes English and Chinese: say it in one language"),
         ("place_beside", "put the ball left of the red ball", "names the same object twice"),
         ("place_beside", "put the blue mug in front of the ball", "mug.* is so .* already"),
@@ -158,7 +185,7 @@ def test_a_sentence_in_two_languages_is_no_list_of_words() -> None:
 
 def test_phrases_name_a_kind_of_object() -> None:
     assert read_phrase("Red mug") == Reference(colour="red", shape="mug")
-    with pytest.raises(UserError, match="names no kind of object: expected one of the colours red"):
+    with pytest.raises(UserError, match="'red' names no kind of object: known are the colours red"):
         read_phrase("red")
 
 

@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.test_report import COUNTS, make_cell, make_results
+from tests.test_report import make_cell
 
 from fetchlab.errors import UserError
-from fetchlab.eval.entry import Entry, EntryCell, read_entry, summed, write_entry
+from fetchlab.eval.benchmark.recipe import SCENES_SEED, WORLD
+from fetchlab.eval.entry import Entry, EntryCell, read_entry, recorded, summed, write_entry
 from fetchlab.eval.leaderboard import (
     BEYOND,
     SEEN,
@@ -26,11 +27,13 @@ from fetchlab.eval.leaderboard import (
     standing,
 )
 from fetchlab.eval.results import CellKey
-from fetchlab.eval.statistics import wilson
+from fetchlab.eval.statistics import seed_spread, wilson
+
+N = 50  # episodes a cell: the fewest that are ranked
 
 
-def make_entry(name: str = "mine", seen: tuple[int, ...] = (9, 10), beyond: int = 8) -> Entry:
-    """Ten episodes a cell; `seen` successes of each training, one fewer beyond and so on."""
+def make_entry(name: str = "mine", seen: tuple[int, ...] = (45, 50), beyond: int = 40) -> Entry:
+    """Successes of each training in every cell at seen counts, and of all trainings beyond."""
     cells = [
         EntryCell(
             suite="counts",
@@ -38,15 +41,23 @@ def make_entry(name: str = "mine", seen: tuple[int, ...] = (9, 10), beyond: int 
             trained="nominal",
             task=task,
             n_objects=count,
-            n_episodes=10,
+            n_episodes=N,
             successes=seen if count in SEEN else (beyond,) * len(seen),
             note="",
         )
         for task in TASKS
         for count in (*SEEN, *BEYOND)
     ]
-    about = {"authors": "A. Person", "link": "", "policy": "a policy"}
-    return Entry(name=name, cells=tuple(cells), fingerprint={"renderer": "3fa2"}, **about)
+    return Entry(
+        name=name,
+        authors="A. Person",
+        link="",
+        policy="a policy",
+        cells=tuple(cells),
+        fingerprint={"renderer": "3fa2"},
+        world=recorded(WORLD),
+        seed=SCENES_SEED,
+    )
 
 
 def changed(entry: Entry, count: int, task: str, **changes: Any) -> Entry:
@@ -67,21 +78,36 @@ def test_an_entry_is_read_as_it_was_written(tmp_path: Path) -> None:
     ("change", "complaint"),
     [
         (lambda c: c.pop("name"), "name is missing"),
-        (lambda c: c.update(name=" "), "name must not be empty"),
+        (lambda c: c.update(name=" "), "name must be of letters"),
+        (lambda c: c.update(name="../mine"), "name must be of letters"),
+        (lambda c: c.update(name="mine "), "name must be of letters"),
+        (lambda c: c.update(authors="A\nB"), "authors must be one line of text"),
+        (lambda c: c["world"].update(task="fetch"), "world is not .*: it has another task"),
+        (lambda c: c["world"].pop("shapes"), "world is not .*: it has another shapes"),
+        (lambda c: c["world"].update(variation="lighting"), "it has another variation"),
+        (lambda c: c.update(seed=7), "seed must be that of the benchmark's scenes, 0, got 7"),
+        (lambda c: c["cells"][1].update(n_objects=99), "n_objects must be 2 to 20, got 99"),
+        (lambda c: c["cells"][1].update(suite="count"), "unknown suite 'count': did you mean"),
+        (lambda c: c["cells"][1].update(task="fly"), "unknown task 'fly'"),
+        (lambda c: c["cells"][1].update(n_episodes=-5), "n_episodes must not be negative"),
+        (lambda c: c["cells"][1].update(n_episodes=0, successes=[0, 0]), "none if n_episodes is 0"),
         (lambda c: c.update(name=3), "name must be text"),
         (lambda c: c.update(score=1), "score is no field"),
         (lambda c: c.update(format=9), "format must be 1, got 9"),
         (lambda c: c.update(cells=[]), "cells must not be empty"),
         (lambda c: c.update(cells={}), "cells must be a list"),
         (lambda c: c["cells"].append(c["cells"][0]), "one twice: counts, , nominal, fetch, 2"),
-        (lambda c: c["cells"].append(7), r"cells\[27\]: a cell is a JSON object"),
+        (lambda c: c["cells"].append(7), r"cells\[27\]: must be a JSON object"),
         (lambda c: c["cells"][1].pop("task"), r"cells\[1\]: task is missing"),
         (lambda c: c["cells"][1].update(n_objects="3"), r"n_objects must be a whole number"),
-        (lambda c: c["cells"][1].update(successes=[11, 0]), r"must be 0 to n_episodes \(10\)"),
-        (lambda c: c["cells"][1].update(successes=[1.5, 0]), "must be whole numbers"),
+        (lambda c: c["cells"][1].update(successes=[51, 0]), r"must be 0 to n_episodes \(50\)"),
+        (
+            lambda c: c["cells"][1].update(successes=[1.5, 0]),
+            r"successes\[0\] must be a whole number",
+        ),
         (lambda c: c["cells"][1].update(successes=[9]), r"equally many trainings, got \[1, 2\]"),
         (lambda c: c["cells"][1].update(n_episodes=0, successes=[]), "note must say why"),
-        (lambda c: c.update(fingerprint={"renderer": 1}), "fingerprint must hold text only"),
+        (lambda c: c.update(fingerprint={"renderer": 1}), "fingerprint.renderer must be text"),
     ],
 )
 def test_what_is_wrong_is_named(change: Any, complaint: str, tmp_path: Path) -> None:
@@ -105,19 +131,30 @@ def test_a_file_that_was_cut_is_told(at: int) -> None:
             read_entry(path)
 
 
+def test_a_file_of_many_brackets_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "deep.json"
+    path.write_text("[" * 100_000)
+    with pytest.raises(UserError, match=r"deep\.json is cut off or no JSON"):
+        read_entry(path)
+
+
 def test_the_headline_is_the_mean_over_tasks_and_counts_beyond() -> None:
-    found = standing(changed(make_entry(), 20, "fetch", successes=(0, 8)))
+    found = standing(changed(make_entry(), 20, "fetch", successes=(0, 40)))
     cells = len(TASKS) * len(BEYOND)
     assert found.beyond == pytest.approx((0.8 + (0.8 * (cells - 1) + 0.0) / cells) / 2)
     assert found.worst_seed == pytest.approx(0.8 * (cells - 1) / cells)
     assert found.seen == pytest.approx(0.95) and found.n_seeds == 2
-    assert found.n_episodes == cells * 20
+    assert found.n_episodes == cells * 2 * N
 
 
-def test_a_single_training_has_the_interval_of_its_episodes() -> None:
-    found = standing(make_entry(seen=(9,)))
-    n = 10 * len(TASKS) * len(BEYOND)
-    assert found.beyond_ci95 == pytest.approx(wilson(round(0.8 * n), n))
+def test_the_interval_is_the_wider_of_trainings_and_scenes() -> None:
+    n = N * len(TASKS) * len(BEYOND)
+    over_scenes = pytest.approx(wilson(round(0.8 * n), n))
+    for seen in ((45,), (45, 45), (45, 45, 45)):  # that trainings agree makes no scenes
+        assert standing(make_entry(seen=seen)).beyond_ci95 == over_scenes
+    apart = standing(changed(make_entry(), 20, "fetch", successes=(0, 50)))
+    rates = [0.8 * 14 / 15, (0.8 * 14 + 1) / 15]
+    assert apart.beyond_ci95 == pytest.approx(seed_spread(rates).ci95)
 
 
 def test_a_count_that_it_cannot_take_counts_as_failed() -> None:
@@ -126,27 +163,47 @@ def test_a_count_that_it_cannot_take_counts_as_failed() -> None:
     for task in TASKS:
         entry = changed(entry, 20, task, **nothing)
     found = standing(entry)
-    assert found.beyond == pytest.approx(0.8 * 4 / 5) and found.missing == ""
-    single = make_entry(seen=(9,))
-    for task in TASKS:
-        single = changed(single, 20, task, **nothing)
-    n = 10 * len(TASKS) * len(BEYOND)
-    assert standing(single).beyond_ci95 == pytest.approx(wilson(round(0.64 * n), n))
+    assert found.beyond == pytest.approx(0.8 * 4 / 5) and found.not_ranked == ""
+    n = N * len(TASKS) * len(BEYOND)
+    assert found.beyond_ci95 == pytest.approx(wilson(round(0.64 * n), n))
+
+
+def test_few_episodes_are_not_ranked() -> None:
+    found = standing(changed(make_entry(), 20, "fetch", n_episodes=49, successes=(49, 49)))
+    assert found.beyond is None
+    assert found.not_ranked == "too few episodes: 49 of fetch with 20 objects, 50 are needed"
 
 
 def test_the_best_comes_first_and_what_lacks_cells_last() -> None:
     partial = replace(make_entry("partial"), cells=make_entry().cells[:5])
     nothing = make_entry("nothing", beyond=0)
-    order = ranked([partial, nothing, make_entry("good", beyond=9), make_entry("fair")])
+    order = ranked([partial, nothing, make_entry("good", beyond=45), make_entry("fair")])
     assert [one.name for one in order] == ["good", "fair", "nothing", "partial"]
-    assert order[-1].missing == "no fetch with 8 objects"
+    assert order[-1].not_ranked == "it has no fetch with 8 objects"
 
 
-def test_other_scenes_are_not_put_into_one_table(tmp_path: Path) -> None:
-    write_entry(tmp_path, make_entry("a"))
-    write_entry(tmp_path, replace(make_entry("b"), fingerprint={"renderer": "91bc"}))
-    with pytest.raises(UserError, match=r"b\.json .* renderer 91bc there, 3fa2 here"):
+def test_other_scenes_are_not_put_into_one_table_and_the_odd_file_is_named(tmp_path: Path) -> None:
+    write_entry(tmp_path, replace(make_entry("a"), fingerprint={"renderer": "91bc"}))
+    for name in ("b", "c"):
+        write_entry(tmp_path, make_entry(name))
+    expected = r"a\.json and \S+b\.json cannot .* renderer 91bc there, 3fa2 here"
+    with pytest.raises(UserError, match=expected):
         read_entries([tmp_path])
+
+
+def test_a_name_stands_once(tmp_path: Path) -> None:
+    first = write_entry(tmp_path, make_entry("a"))
+    (tmp_path / "b.json").write_text(first.read_text())
+    with pytest.raises(UserError, match=r"b\.json: name a is that of \S+a\.json too"):
+        read_entries([tmp_path])
+
+
+def test_what_a_person_wrote_is_shown_as_it_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_entry(tmp_path, replace(make_entry("a"), authors="[/bold] [red]B."))
+    run_leaderboard(LeaderboardConfig(places=(tmp_path,)))
+    assert "[/bold]" in capsys.readouterr().out
 
 
 def test_the_table_and_its_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -158,9 +215,15 @@ def test_the_table_and_its_json(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert "80.0 %" in capsys.readouterr().out
 
 
-def test_an_empty_folder_and_a_missing_file_are_told(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="holds no entries"):
-        read_entries([tmp_path])
+def test_an_empty_folder_says_how_to_add_and_a_missing_file_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run_leaderboard(LeaderboardConfig(places=(tmp_path,)))
+    said = capsys.readouterr().out
+    assert "no entries yet; add yours with fetchlab leaderboard --add" in said
+    assert said.count("\n") == 1
+    run_leaderboard(LeaderboardConfig(places=(tmp_path,), json=True))
+    assert json.loads(capsys.readouterr().out) == []
     with pytest.raises(UserError, match=r"none\.json does not exist"):
         read_entries([tmp_path / "none.json"])
 
@@ -172,27 +235,6 @@ def test_the_cells_of_all_trainings_become_one() -> None:
     (cell,) = summed(cells)
     assert cell.successes == (7, 9) and cell.n_episodes == 10
     assert (cell.suite, cell.task, cell.n_objects) == (key.suite, "fetch", 5)
-
-
-def test_a_benchmark_is_added_and_nothing_is_replaced(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    run, board = tmp_path / "run", tmp_path / "board"
-    make_results_of(run, {"renderer": "3fa2"})
-    config = LeaderboardConfig(places=(board,), add=run, name="mine", authors="A. Person")
-    run_leaderboard(config)
-    entry = read_entry(board / "mine-act.json")
-    assert entry.authors == "A. Person" and entry.policy == "transformer on camera pixels"
-    assert len(entry.cells) == len(COUNTS) and "no fetch with 15" in capsys.readouterr().out
-    with pytest.raises(UserError, match=r"mine-act\.json is there already"):
-        run_leaderboard(config)
-    make_results_of(run, {})
-    with pytest.raises(UserError, match="holds no fingerprint"):
-        run_leaderboard(replace(config, name="other"))
-
-
-def make_results_of(folder: Path, fingerprint: dict[str, str]) -> None:
-    replace(make_results(), fingerprint=fingerprint).write(folder)
 
 
 RESULTS = Path(__file__).parent.parent / "results"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
 from dataclasses import replace
@@ -194,6 +195,25 @@ def test_command_trains_a_registered_policy(
     assert "held-out loss" in console.export_text()
     policy = load_policy(tmp_path / "act")
     assert policy.name == "act" and policy.env_config == SMALL
+
+
+def test_a_training_that_cannot_begin_leaves_no_bar(
+    dataset: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    console = Console(record=True, width=200, force_terminal=True, file=io.StringIO())
+    monkeypatch.setattr("fetchlab.train.commands.Console", lambda: console)
+    (tmp_path / "other").touch()
+    with pytest.raises(UserError, match="is not empty"):
+        run_train(TrainCommand(data=dataset, out=tmp_path, policy="slot_mlp", steps=2))
+    assert "training" not in console.export_text()
+
+
+@pytest.mark.parametrize("changes", [{"history": 2}, {"memory": "first"}])
+def test_settings_that_a_policy_would_not_heed_are_refused(
+    changes: dict[str, Any], dataset: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(UserError, match="slot_mlp sees no images: leave out --history"):
+        run_train(TrainCommand(data=dataset, out=tmp_path, policy="slot_mlp", **changes))
 
 
 def test_state_policies_read_no_images(dataset: Path) -> None:

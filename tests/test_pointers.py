@@ -159,8 +159,13 @@ def test_positions_are_asked_for_every_phrase() -> None:
 
 
 def test_pointers_need_a_camera_that_stands_still() -> None:
-    with pytest.raises(UserError, match="camera that stands still"):
+    message = "stands still, front or overhead, got wrist: collect with --cameras front wrist"
+    with pytest.raises(UserError, match=message):
         make_act_pointers(cameras=("wrist",))
+    with pytest.raises(UserError, match="got none: collect with --cameras front"):
+        make_act_pointers(cameras=())
+    with pytest.raises(UserError, match="look at pixels, got inputs 'objects'"):
+        make_act_pointers(inputs="objects")
     with pytest.raises(UserError, match="leave their weights at 0"):
         make_act_pointers(position_query_weight=1.0)
 

@@ -197,7 +197,23 @@ def test_a_policy_overfits_a_handful_of_frames(make: Make) -> None:
         (lambda f: edit(f, lambda c: c.update(n_heads=5)), "n_heads 5"),
         (lambda f: edit(f, lambda c: c.update(n_heads="5")), "config.json holds a setting of the"),
         (lambda f: edit(f, lambda c: c.update(name=["act"])), "has no name"),
-        (lambda f: edit(f, lambda c: c["env_config"].update(cameras=["back"])), "camera 'back'"),
+        (
+            lambda f: edit(f, lambda c: c["env_config"].update(cameras=["back"])),
+            "config.json holds a setting that cannot be: unknown camera 'back'",
+        ),
+        (
+            lambda f: edit(f, lambda c: c["env_config"].update(task="fly")),
+            "config.json holds a setting that cannot be: unknown task 'fly'",
+        ),
+        (
+            lambda f: edit(f, lambda c: c["env_config"].update(variation=3)),
+            "config.json holds a setting that cannot be: variation must be a name, got 3",
+        ),
+        (
+            lambda f: edit(f, lambda c: c.update(env_config=None)),
+            "config.json: env_config must hold settings by their names, got None",
+        ),
+        (lambda f: edit(f, lambda c: c.update(patch=[8])), "patch must hold .* got .8."),
     ],
 )
 def test_a_folder_that_does_not_fit_is_refused(

@@ -1,6 +1,9 @@
 """Intervals and paired tests against formulas and published values."""
 
 import math
+from dataclasses import replace
+from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -8,16 +11,33 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fetchlab.eval.statistics import (
-    compare_paired,
+    Comparison,
+    compare_outcomes,
     episodes_needed,
-    mcnemar,
     paired_difference_interval,
     scenes_needed,
     seed_spread,
+    sign_flip,
     wilson,
 )
 
 Z = 1.959963984540054  # 97.5 % quantile of the normal distribution
+
+
+class Played(NamedTuple):
+    """An episode, as far as a comparison wants to know."""
+
+    seed: int
+    success: bool
+
+
+def episodes(outcomes: list[bool] | str, first: int = 0) -> list[Played]:
+    """One a seed; `+` is a success."""
+    return [Played(first + row, outcome in (True, "+")) for row, outcome in enumerate(outcomes)]
+
+
+def compared(first: list[bool] | str, second: list[bool] | str) -> Comparison:
+    return compare_outcomes([(episodes(first), episodes(second))])
 
 
 def wilson_by_hand(successes: int, trials: int) -> tuple[float, float]:
@@ -57,15 +77,28 @@ def test_paired_interval_and_test_match_a_published_example() -> None:
     # Statistics in Medicine 33 (2014), 2850-2875 (Newcombe's square-and-add interval).
     low, high = paired_difference_interval(1, 1, 7, 12)
     assert (round(low, 3), round(high, 3)) == (-0.507, -0.026)
-    assert mcnemar(1, 7) == pytest.approx(2 * (1 + 8) / 2**8)
+    assert sign_flip([1] + 7 * [-1] + 13 * [0]) == pytest.approx(2 * (1 + 8) / 2**8)
 
 
 @settings(deadline=None)  # the first example imports statsmodels
 @given(st.integers(0, 40), st.integers(0, 40))
-def test_mcnemar_is_a_sum_of_coin_tosses(only_first: int, only_second: int) -> None:
+def test_sign_flips_of_ones_are_mcnemars_coin_tosses(only_first: int, only_second: int) -> None:
     n, few = only_first + only_second, min(only_first, only_second)
     by_hand = min(1.0, 2 * sum(math.comb(n, k) for k in range(few + 1)) / 2**n)
-    assert mcnemar(only_first, only_second) == pytest.approx(by_hand)
+    differences = [1] * only_first + [-1] * only_second
+    assert sign_flip([0, *differences]) == pytest.approx(by_hand)
+    assert sign_flip([3 * one for one in differences]) == pytest.approx(by_hand)
+
+
+@settings(deadline=None)  # the first example imports scipy
+@given(st.lists(st.integers(-4, 4), max_size=9))
+def test_sign_flips_are_all_the_ways_to_put_the_signs(differences: list[int]) -> None:
+    sums = [
+        sum(map(math.prod, zip(signs, differences, strict=True)))
+        for signs in product((1, -1), repeat=len(differences))
+    ]
+    far = sum(abs(one) >= abs(sum(differences)) for one in sums)
+    assert sign_flip(differences) == pytest.approx(far / len(sums))
 
 
 outcomes = st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=60)
@@ -77,7 +110,7 @@ def test_comparison_is_antisymmetric_and_its_interval_holds_the_difference(
     pairs: list[tuple[bool, bool]],
 ) -> None:
     first, second = [a for a, _ in pairs], [b for _, b in pairs]
-    there, back = compare_paired(first, second), compare_paired(second, first)
+    there, back = compared(first, second), compared(second, first)
     assert there.difference == pytest.approx(-back.difference)
     assert there.ci95 == pytest.approx((-back.ci95[1], -back.ci95[0]))
     assert there.p_value == pytest.approx(back.p_value)
@@ -91,9 +124,65 @@ def test_pairing_beats_independent_samples_when_outcomes_go_together() -> None:
     assert paired[1] - paired[0] < apart[1] - apart[0]
 
 
-def test_unpaired_lengths_raise() -> None:
-    with pytest.raises(ValueError, match="cannot pair"):
-        compare_paired([True], [])
+def test_other_seeds_and_nothing_raise() -> None:
+    for rounds in (
+        [(episodes("+"), episodes(""))],
+        [(episodes("+-"), episodes("+-", first=1))],
+        [(episodes("+-"), episodes("+-")), (episodes("+-", first=2), episodes("+-", first=2))],
+        [(episodes(""), episodes(""))],
+        [],
+    ):
+        with pytest.raises(ValueError, match="cannot pair"):
+            compare_outcomes(rounds)
+
+
+@settings(deadline=None)  # the first example imports statsmodels
+@given(outcomes, st.integers(2, 4), st.booleans())
+def test_the_same_training_again_makes_nothing_surer(
+    pairs: list[tuple[bool, bool]], times: int, same_scenes: bool
+) -> None:
+    once = episodes([a for a, _ in pairs]), episodes([b for _, b in pairs])
+    first, again = (compare_outcomes([once] * n, same_scenes=same_scenes) for n in (1, times))
+    assert replace(again, p_value=first.p_value, ci95=first.ci95) == first
+    assert again.ci95 == pytest.approx(first.ci95)
+    assert again.p_value == pytest.approx(first.p_value)
+
+
+def test_a_scene_counts_once_with_its_mean_over_trainings() -> None:
+    # Trainings "++-+" and "+--+" against one that is not trained: the differences of their sums
+    # are 0, 1, -2 and 2, and every way to put the signs leads at least as far from 0 as 1.
+    second = episodes("+-+-")
+    one = compare_outcomes([(episodes("++-+"), second), (episodes("+--+"), second)])
+    assert (one.n, one.n_first, one.n_second) == (4, 2.5, 2)
+    assert (one.n_only_first, one.n_only_second) == (1.5, 1)
+    assert one.difference == 1 / 8 and one.ci95[0] < 1 / 8 < one.ci95[1]
+    assert one.p_value == 1.0
+
+
+def test_other_scenes_of_the_same_seeds_are_not_paired() -> None:
+    # Newcombe, Statistics in Medicine 17 (1998) 873-890, method 10, has 56 of 70 and 48 of 80:
+    # (0.0524, 0.3339). Of equal numbers its square-and-add is that of pairs without correlation.
+    first, second = 40 * "+" + 20 * "-", 30 * "-" + 30 * "+"
+    one = compare_outcomes([(episodes(first), episodes(second))], same_scenes=False)
+    assert one.n_only_first is one.n_only_second is None
+    low_1, high_1 = wilson_by_hand(40, 60)
+    low_2, high_2 = wilson_by_hand(30, 60)
+    reach = math.hypot(40 / 60 - low_1, high_2 - 0.5), math.hypot(high_1 - 40 / 60, 0.5 - low_2)
+    assert one.ci95 == pytest.approx((1 / 6 - reach[0], 1 / 6 + reach[1]))
+    score = (1 / 6) / math.sqrt(7 / 12 * 5 / 12 * 2 / 60)
+    assert one.p_value == pytest.approx(math.erfc(score / math.sqrt(2)))
+    same = compare_outcomes([(episodes("++"), episodes("++"))], same_scenes=False)
+    assert (same.difference, same.p_value) == (0, 1)
+
+
+def test_pairing_tells_more_than_the_same_seeds_alone() -> None:
+    first, second = episodes(30 * "+" + 10 * "-"), episodes(24 * "+" + 16 * "-")
+    paired, apart = (
+        compare_outcomes([(first, second)], same_scenes=same) for same in (True, False)
+    )
+    assert paired.difference == apart.difference
+    assert paired.p_value < 0.05 < apart.p_value
+    assert paired.ci95[0] > apart.ci95[0] and paired.ci95[1] < apart.ci95[1]
 
 
 Z_POWER = 0.8416212335729143  # 80 % quantile
@@ -149,3 +238,18 @@ def test_the_spread_over_seeds() -> None:
     assert seed_spread([0.5]).ci95 is None
     with pytest.raises(ValueError, match="one rate or more"):
         seed_spread([])
+
+
+def test_the_interval_of_repeated_trainings_holds_the_truth_as_often_as_it_says() -> None:
+    # Scenes of different difficulty, three trainings of each: the same scene is not three.
+    generator = np.random.default_rng(0)
+    n, held, times = 100, 0, 300
+    truth = 2 / 2.7 - 2 * 3 / (2.7 * 3.7)  # the means of a beta distribution and of its square
+    for _ in range(times):
+        ease = generator.beta(2, 0.7, n)
+        chances = np.stack([ease, ease**2])  # of the first policy, of the second
+        drawn = generator.random((3, 2, n)) < chances
+        rounds = [(episodes(list(a)), episodes(list(b))) for a in drawn[:, 0] for b in drawn[:, 1]]
+        low, high = compare_outcomes(rounds).ci95
+        held += low <= truth <= high
+    assert held / times == pytest.approx(0.95, abs=0.03)

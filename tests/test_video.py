@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from tests.factories import make_act_pointers
 
 from fetchlab.errors import UserError
 from fetchlab.eval.overlay import Image, action_attention, draw_heat, draw_views, enlarge
@@ -14,6 +15,7 @@ from fetchlab.eval.rollout import EpisodeResult, EpisodeSpec
 from fetchlab.eval.video import (
     BAR,
     RolloutConfig,
+    cast_rollout,
     compose,
     film,
     outcome,
@@ -170,6 +172,24 @@ def test_mistakes_are_named_and_leave_no_file(
     with pytest.raises(UserError, match=message):
         run_rollout(RolloutConfig(**asked))  # type: ignore[arg-type]
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_trained_policy_plays_what_it_was_made_for(tmp_path: Path) -> None:
+    for task in ("fetch", "mixed"):
+        make_act_pointers(task=task).save_pretrained(tmp_path / task)
+    fetching, every = (str(tmp_path / task) for task in ("fetch", "mixed"))
+    for source, task, part in [
+        (fetching, "fetch", None),
+        (every, "mixed", None),
+        (every, "fetch", "fetch"),
+        ("expert", "reach", None),
+    ]:
+        policy, spec = cast_rollout(RolloutConfig(policy=source, task=task))
+        assert policy.env_config.task == (task if part is None else "mixed")
+        assert spec.task == part
+    for source, task in [(fetching, "reach"), (every, "reach"), (fetching, "mixed")]:
+        with pytest.raises(UserError, match=f"was made for task .*, not '?{task}'?"):
+            cast_rollout(RolloutConfig(policy=source, task=task))
 
 
 def test_a_count_beyond_the_slots_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -70,6 +70,7 @@ def test_vector_environments_take_every_setting(mode: str) -> None:
         "shapes": tuple(SHAPES),
         "pairs": "seen",
         "distractors": "both",
+        "cameras": ("front", "overhead"),
         "variation": "screen_anywhere",
         "history": 2,
         "memory": "first",

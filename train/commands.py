@@ -23,6 +23,7 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
+from fetchlab.errors import UserError
 from fetchlab.train.collection import Yield, collect
 from fetchlab.train.demonstrate import CollectConfig
 
@@ -90,7 +91,14 @@ def yield_table(yields: tuple[Yield, ...]) -> Table:
 
 
 def run_train(command: TrainCommand) -> None:
-    """Train a policy on a dataset, with progress, and say where it lies."""
+    """Train a policy on a dataset, with progress, and say where it lies.
+
+    Raises UserError for settings that the policy would not heed.
+    """
+    from fetchlab.policy.registry import entry
+
+    if (command.history, command.memory) != (1, "recent") and not entry(command.policy).sees_images:
+        raise UserError(f"policy {command.policy} sees no images: leave out --history and --memory")
     console = Console()
     with counting(console, "decoding images", "images/s") as on_decoded:
         demonstrations = load_for(
@@ -198,15 +206,20 @@ class _Rate(ProgressColumn):
 
 @contextmanager
 def training_bar(console: Console, policy: str) -> Iterator[loop.OnProgress]:
-    """A progress bar to be told how a training goes."""
-    with _progress(console, TextColumn("{task.fields[rate]}")) as bar:
-        task = bar.add_task(f"training {policy}", total=None, rate="")
+    """A progress bar to be told how a training goes; none appears if it never begins."""
+    bar = _progress(console, TextColumn("{task.fields[rate]}"))
+    task = bar.add_task(f"training {policy}", total=None, rate="")
 
-        def tell(now: loop.Progress) -> None:
-            rate = f"{now.samples_per_second:.0f} samples/s, loss {now.loss:.3f}"
-            bar.update(task, completed=now.step, total=now.steps, rate=rate)
+    def tell(now: loop.Progress) -> None:
+        rate = f"{now.samples_per_second:.0f} samples/s, loss {now.loss:.3f}"
+        bar.update(task, completed=now.step, total=now.steps, rate=rate)
+        bar.start()
 
+    try:
         yield tell
+    finally:
+        if bar.live.is_started:
+            bar.stop()
 
 
 def _progress(console: Console, rate: ProgressColumn, *, transient: bool = False) -> Progress:

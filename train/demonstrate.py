@@ -24,6 +24,15 @@ MAX_ATTEMPTS = 20
 
 
 @dataclass(frozen=True, kw_only=True)
+class RecordedWorld(EnvConfig):
+    """A world as `fetchlab collect` offers it, without what a dataset cannot keep."""
+
+    history: tyro.conf.Suppress[int] = 1
+    memory: tyro.conf.Suppress[str] = "recent"
+    depth: tyro.conf.Suppress[bool] = False
+
+
+@dataclass(frozen=True, kw_only=True)
 class CollectConfig:
     """What to demonstrate; the same settings give the same bytes, whatever the workers."""
 
@@ -39,7 +48,9 @@ class CollectConfig:
     """processes that demonstrate side by side; best one a core"""
     resume: bool = False
     """go on with a collection that was interrupted"""
-    env: Annotated[EnvConfig, tyro.conf.arg(name="")] = field(default_factory=EnvConfig)
+    env: Annotated[EnvConfig, tyro.conf.arg(name="", constructor=RecordedWorld)] = field(
+        default_factory=EnvConfig
+    )
     noise: Noise = field(default_factory=Noise)
     """disturbs the executed actions, so that the policy sees how to recover"""
 

@@ -33,8 +33,17 @@ def git_commit() -> str | None:
     return done.stdout.strip() or None if done.returncode == 0 else None
 
 
-def refuse_differences(out: Path, begun: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+def in_words(setting: Any) -> str:
+    """A setting as a person would type it."""
+    if isinstance(setting, (list, tuple)):
+        return " ".join(map(str, setting)) or "none"
+    return "unknown" if setting is None else str(setting)
+
+
+def refuse_differences(out: Path, begun: Any, now: Mapping[str, Any]) -> None:
     """UserError naming settings in which an unfinished artefact and its resumption differ."""
+    if not isinstance(begun, Mapping):
+        raise UserError(f"{out} is damaged: the settings that it was begun with cannot be read")
     differing = _differences(begun, now)
     if differing:
         more = f" and {len(differing) - SHOWN} more" if len(differing) > SHOWN else ""
@@ -51,5 +60,5 @@ def _differences(begun: Mapping[str, Any], now: Mapping[str, Any], prefix: str =
         if isinstance(old, dict) and isinstance(new, dict):
             found += _differences(old, new, f"{name}.")
         elif old != new:
-            found.append(f"{name} {old}, now {new}")
+            found.append(f"{name} {in_words(old)}, now {in_words(new)}")
     return found

@@ -23,6 +23,10 @@ class BenchmarkConfig:
 
     Interrupt it when you like: the same command goes on where it stopped, and nothing that is
     finished is done again. Policies, seeds and suites may be added later.
+
+    All of it is dozens of trainings and hundreds of thousands of episodes: many hours on a few
+    cores. How much is to come is told before it begins. Less: fewer --suites, fewer --seeds, --task
+    fetch; least: --quick.
     """
 
     out: Path
@@ -44,7 +48,8 @@ class BenchmarkConfig:
     episodes: int | None = None
     """in each cell; by default 200, or 10 with --quick"""
     demonstrations: int | None = None
-    """to learn from; by default 2400, 1200 for a task other than `mixed`, or 600 with --quick"""
+    """to learn from; by default 2400, 1200 for a task other than `mixed`, or 600 with --quick. The
+    suite `data` has numbers of its own, up to 1000, which are collected whatever this says"""
     workers: int = 0
     """processes; 0: one a core. The results do not depend on it"""
 
@@ -189,9 +194,25 @@ def collections(config: BenchmarkConfig) -> dict[str, tuple[EnvConfig, int]]:
 
 def collection_of(condition: Condition) -> str:
     """The name of the dataset that a condition is taught with: what its world changes."""
-    changes = [f"{key}-{value}" for key, value in sorted(condition.env.items())]
+    changes = []
+    for key, value in sorted(condition.env.items()):
+        values = value if isinstance(value, tuple) else (value,)
+        changes.append("-".join((key, *map(str, values))))
     return "_".join(changes) or NOMINAL
 
 
 def demonstrations_of(condition: Condition, config: BenchmarkConfig) -> int:
     return condition.demonstrations or config.recipe.demonstrations
+
+
+def most_episodes(config: BenchmarkConfig) -> int:
+    """How many there are to play; fewer where a policy cannot, or suites share a control."""
+    parts = len(TASKS[config.recipe.world.task].parts)
+    cells = 0
+    for policy in config.contestants:
+        names = [condition.name for condition in conditions_of(policy, config)]
+        for suite in config.chosen:
+            taught = sum(condition.name in names for condition in suite.trained)
+            players = 1 if is_scripted(policy) else taught * len(config.training_seeds)
+            cells += players * len(suite.arms) * (len(suite.tasks) or parts) * len(suite.counts)
+    return cells * config.recipe.episodes

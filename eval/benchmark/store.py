@@ -15,7 +15,7 @@ import contextlib
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -26,22 +26,36 @@ from fetchlab.eval.benchmark.config import (
     collection_of,
     collections,
 )
+from fetchlab.eval.decode import decode, read_object, value_of
 from fetchlab.eval.fingerprint import fingerprint, refuse_difference
 from fetchlab.eval.gaze import Gaze
-from fetchlab.eval.results import (
-    Cell,
-    CellKey,
-    check_folder,
-    read_cell,
-    read_gaze,
-    write_whole,
-)
-from fetchlab.train.lerobot import read_json
+from fetchlab.eval.results import PARTIAL, Cell, CellKey, check_folder, write_whole
 from fetchlab.train.provenance import refuse_differences
 
 RECORD, TIMINGS, CELL_TIMES = "benchmark.json", "timings.json", "cell_times.json"
 
 Read = TypeVar("Read")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Record:
+    """What a benchmark was begun with."""
+
+    settings: dict[str, Any]
+    fingerprint: dict[str, str]
+
+    def __post_init__(self) -> None:
+        if not self.settings or not self.fingerprint:
+            raise UserError("settings and fingerprint must not be empty")
+
+
+def read_record(folder: Path) -> Record | None:
+    """What the benchmark in this folder was begun with, None if there is none."""
+    path = folder / RECORD
+    try:
+        return decode(Record, read_object(path)) if path.is_file() else None
+    except UserError:
+        raise UserError(f"{path} is damaged: restore it, or begin in another folder") from None
 
 
 class Store:
@@ -52,18 +66,16 @@ class Store:
         self.out = config.out
         self._config = config
         check_folder(self.out)
-        path = self.out / RECORD
         settings: dict[str, Any] = json.loads(json.dumps(asdict(config.recipe)))
         del settings["seeds"], settings["policies"]  # more may come later
-        if path.is_file():
-            begun = read_json(path)
-            refuse_differences(self.out, begun.get("settings", {}), settings)
-            refuse_difference(str(self.out), fingerprint(), begun.get("fingerprint", {}))
-        elif self.out.exists() and any(self.out.iterdir()):
+        begun = read_record(self.out)
+        if begun is not None:
+            refuse_differences(self.out, begun.settings, settings)
+            refuse_difference(str(self.out), fingerprint(), begun.fingerprint)
+            return
+        if self.out.exists() and any(one.name != RECORD + PARTIAL for one in self.out.iterdir()):
             raise UserError(f"--out {self.out} already holds something else: give a new folder")
-        else:
-            content = {"settings": settings, "fingerprint": fingerprint()}
-            write_json(path, content)
+        write_json(self.out / RECORD, asdict(Record(settings=settings, fingerprint=fingerprint())))
 
     def demonstrations(self, name: str) -> Path:
         """The folder of a dataset."""
@@ -78,14 +90,22 @@ class Store:
 
     def cell(self, key: CellKey) -> Cell | None:
         """The finished cell, None if it has not been played."""
-        return _read(self._cell_path(key), read_cell)
+
+        def parse(content: Any) -> Cell:
+            cell = decode(Cell, content)
+            cell.check()
+            if cell.key != key:
+                raise UserError("it is of another place")
+            return cell
+
+        return _read(self._cell_path(key), parse)
 
     def write_cell(self, cell: Cell) -> None:
         write_json(self._cell_path(cell.key), asdict(cell))
 
     def set_cell_time(self, key: CellKey, seconds: float) -> None:
         """What its episodes took one process; cells with the same episodes share them."""
-        found: dict[str, float] = _read(self.out / CELL_TIMES, dict) or {}
+        found = self._times(CELL_TIMES)
         name = str(self._cell_path(key).relative_to(self.out / "cells").with_suffix(""))
         write_json(self.out / CELL_TIMES, found | {name: round(seconds, 2)})
 
@@ -96,7 +116,10 @@ class Store:
 
     def gazes(self, policy: str) -> tuple[Gaze, ...] | None:
         """What its heads look at, None if it has not been measured."""
-        return _read(self._gaze_path(policy), lambda found: tuple(map(read_gaze, found["gazes"])))
+        return _read(
+            self._gaze_path(policy),
+            lambda found: tuple(decode(Gaze, gaze) for gaze in found["gazes"]),
+        )
 
     def write_gazes(self, policy: str, gazes: Sequence[Gaze]) -> None:
         write_json(self._gaze_path(policy), {"gazes": [asdict(gaze) for gaze in gazes]})
@@ -107,8 +130,13 @@ class Store:
     @property
     def timings(self) -> dict[str, float]:
         """Seconds by what took them."""
-        found: dict[str, float] = _read(self.out / TIMINGS, dict) or {}
-        return found
+        return self._times(TIMINGS)
+
+    def _times(self, name: str) -> dict[str, float]:
+        def parse(content: dict[str, Any]) -> dict[str, float]:
+            return dict(value_of(dict[str, float], content, "seconds"))
+
+        return _read(self.out / name, parse) or {}
 
     @contextlib.contextmanager
     def timed(self, what: str) -> Iterator[None]:
@@ -126,10 +154,11 @@ class Store:
 
 
 def _read(path: Path, parse: Callable[[dict[str, Any]], Read]) -> Read | None:
+    """What the file holds, None if there is none; UserError if it is damaged."""
     if not path.is_file():
         return None
     try:
-        return parse(json.loads(path.read_text(encoding="utf-8")))
+        return parse(read_object(path))
     except (KeyError, TypeError, ValueError):
         raise UserError(f"{path} is damaged: remove it, and it is made again") from None
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fetchlab.errors import UserError
 from fetchlab.eval.benchmark.config import (
     BenchmarkConfig,
     Training,
@@ -55,9 +56,17 @@ def collect_all(config: BenchmarkConfig, store: Store) -> None:
 
 
 def is_trained(store: Store, training: Training) -> bool:
+    """Whether it has finished. Raises UserError if its policy has been lost since."""
+    from fetchlab.policy.pretrained import CONFIG_FILE, WEIGHTS_FILE
     from fetchlab.train.checkpoint import result_of
 
-    return result_of(store.policy(training)) is not None
+    folder = store.policy(training)
+    if result_of(folder) is None:
+        return False
+    for name in (CONFIG_FILE, WEIGHTS_FILE):
+        if not (folder / name).is_file():
+            raise UserError(f"{folder} lacks {name}: remove it, and it is trained again")
+    return True
 
 
 def train_all(config: BenchmarkConfig, store: Store) -> None:
@@ -84,16 +93,21 @@ def training_times(config: BenchmarkConfig, store: Store) -> dict[str, float]:
 
 def command_for(training: Training, config: BenchmarkConfig, store: Store) -> TrainCommand:
     """How it is trained: on one thread, and so the same on every machine."""
-    steps = round(config.recipe.steps * entry(training.policy).training["steps"])
     return TrainCommand(
         data=store.dataset_of(training),
         out=store.policy(training),
         policy=training.policy,
-        steps=max(1, steps),
+        steps=steps_of(training, config),
         seed=training.seed,
         num_threads=1,
         resume=True,
     )
+
+
+def steps_of(training: Training, config: BenchmarkConfig) -> int:
+    """How many it is trained for."""
+    usual: int = entry(training.policy).training["steps"]
+    return max(1, round(config.recipe.steps * training.condition.steps * usual))
 
 
 def _train(training: Training, command: TrainCommand, n_demonstrations: int) -> None:

@@ -120,18 +120,19 @@ def curves(summary: Summary, series: Sequence[Series]) -> list[dict[str, Any]]:
     """A chart and a table for each task."""
     pools = [p for p in summary.pools if (p.key.suite, p.key.trained) == ("counts", NOMINAL)]
     return [
-        _curve(task, [as_cell(pool) for pool in pools if pool.key.task == task], series)
+        _curve(task, [pool for pool in pools if pool.key.task == task], series)
         for task in dict.fromkeys(pool.key.task for pool in pools)
     ]
 
 
-def _curve(task: str, cells: Sequence[Cell], series: Sequence[Series]) -> dict[str, Any]:
+def _curve(task: str, pools: Sequence[Pool], series: Sequence[Series]) -> dict[str, Any]:
+    cells = [as_cell(pool) for pool in pools]
     sizes = (("wide", WIDE), ("narrow", NARROW))
     return {
         "task": words.task_text(task),
         "done": words.DONE.get(task, "the task was done"),
         "says": _says(cells, series[0].policy),
-        "cells": {(cell.policy, cell.n_objects): cell for cell in cells},
+        "pools": {(pool.key.policy, pool.key.n_objects): pool for pool in pools},
         "counts": sorted({cell.n_objects for cell in cells}),
         "charts": {n: success_chart(cells, series, SEEN, size, "objects") for n, size in sizes},
     }
@@ -172,18 +173,16 @@ def duel_rows(summary: Summary) -> list[dict[str, Any]]:
             "who": (duel.first, duel.second),
             "task": words.task_text(duel.task),
             "counts": words.counts_text(duel.counts),
-            "n": duel.comparison.n,
-            "rates": (
-                percent(duel.comparison.n_first / duel.comparison.n),
-                percent(duel.comparison.n_second / duel.comparison.n),
-            ),
-            "difference": words.points(duel.comparison.difference),
-            "interval": words.between(duel.comparison.ci95),
-            "sure": duel.comparison.p_value < 0.05,
-            "p": words.chance(duel.comparison.p_value),
+            "n": one.n,
+            "rates": (percent(one.n_first / one.n), percent(one.n_second / one.n)),
+            "difference": words.points(one.difference),
+            "interval": words.between(one.ci95),
+            "sure": one.p_value < 0.05,
+            "p": words.chance(one.p_value),
             "needed": (duel.scenes_needed, duel.episodes_needed),
         }
         for duel in summary.duels
+        for one in [duel.comparison]
     ]
 
 
@@ -268,7 +267,7 @@ def _data_lines(pools: Sequence[Pool], x: Mapping[str, float]) -> list[Line]:
             for trained in sorted(x, key=lambda trained: x[trained])
         }
         sums = [
-            (sum(pool.n_success for pool in some), sum(pool.n_episodes for pool in some))
+            (sum(pool.n_solved for pool in some), sum(pool.n_scenes for pool in some))
             for some in by_amount.values()
         ]
         lines.append(

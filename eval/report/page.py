@@ -26,10 +26,12 @@ from fetchlab.eval.tables import percent
 REPORT = "report.html"
 LABELS = {
     "act": "Transformer, from camera pixels",
+    "act_pointers": "Transformer that points at what is named, from camera pixels",
     "act_objects": "Transformer, from the object list",
     "slot_mlp": "MLP with six slots, from the object list",
     "act_no_position_queries": "Transformer from pixels, trained without position queries",
     "expert": "Scripted expert",
+    "expert_blind": "Scripted expert on any object: the chance level",
 }
 SUBJECTS = {"act": "a policy that sees only camera pixels"}  # of the headline
 REASONS = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from fetchlab.eval.report.page import LABELS
+from fetchlab.eval.suites import Suite
 from fetchlab.eval.tables import percent
 from fetchlab.policy.registry import POLICIES
 
@@ -35,6 +36,8 @@ REASON_TEXTS = {
     "moved_reference": "moved the other object",
     "not_steady": "did not hold still above it",
 }
+
+SAME_SEEDS = "the control has the same seeds, but other scenes: the difference is not paired"
 
 
 def policy_text(policy: str) -> str:
@@ -82,3 +85,13 @@ def chance(p_value: float) -> str:
 
 def rate(value: float | None) -> str:
     return "–" if value is None else percent(value)
+
+
+def number(n: int, thing: str, things: str = "") -> str:
+    """ "1 suite", "2 suites", "3 policies", "1,200 episodes"."""
+    return f"{n:,} {thing if n == 1 else things or f'{thing}s'}"
+
+
+def remark(suite: Suite) -> str:
+    """What to bear in mind when its arms are measured against its control; may be empty."""
+    return suite.remark or ("" if suite.same_scenes else SAME_SEEDS)

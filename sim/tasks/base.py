@@ -21,13 +21,15 @@ from fetchlab.sim.language import (
     Request,
     Templates,
     every_reference,
+    language_of,
     minimal,
+    no_kind,
     normalized,
     phrasebook,
     read,
     the_one,
 )
-from fetchlab.sim.looks import LookRules
+from fetchlab.sim.looks import HELD_OUT_PAIRS, LookRules
 from fetchlab.sim.scene import COLOURS, DIRECTIONS, Goal, Scene, is_reached
 
 
@@ -164,11 +166,16 @@ class Task(ABC):
             yield fill(templates[i % len(templates)], language, pair, relation)
 
     def phrases(self, config: EnvConfig) -> tuple[str, ...]:
-        """All ways to name an object of this world."""
+        """All ways to name an object of this world; policies are taught where each of them is.
+
+        Where held-out pairs are kept from being named, none is the full name of one.
+        """
+        secret = HELD_OUT_PAIRS if config.pairs in ("seen", "unnamed") else frozenset()
         return tuple(
             LANGUAGES[language].say(reference)
             for language in config.languages
             for reference in every_reference(tuple(COLOURS), config.shapes)
+            if (reference.colour, reference.shape) not in secret
         )
 
     def every_form(self) -> Iterator[str]:
@@ -181,10 +188,11 @@ class Task(ABC):
                 for relation in DIRECTIONS:
                     yield fill(template, language, (longest, longest), relation)
 
-    def example(self, language: str) -> str:
-        """One plain sentence."""
+    def examples(self, language: str) -> list[str]:
+        """A plain sentence of each part."""
         references = Reference(colour="red", shape="block"), Reference(colour="blue", shape="block")
-        return fill(self.parts[0].templates[language].training[0], language, references, "left")
+        plain = [part.templates[language].training[0] for part in self.parts]
+        return [fill(template, language, references, "left") for template in plain]
 
 
 def fill(
@@ -212,19 +220,50 @@ def _telling(sentences: Iterable[str], language: str) -> Iterator[str]:
 
 @lru_cache(maxsize=4096)
 def _request(task: Task, sentence: str) -> Request:
-    plain, fits = normalized(sentence), False
-    for part, language in product(task.parts, LANGUAGES):
-        for template in (*part.templates[language].training, *part.templates[language].held_out):
-            words = read(plain, template, language)
-            fits |= words is not None
-            request = _understood(part.name, language, words) if words else None
-            if request is not None:
-                return request
-    problem = "names no single object" if fits else "is no sentence"
-    raise UserError(
-        f"{sentence!r} {problem} that task {task.name} knows: say it as in "
-        f"{' or '.join(repr(task.example(language)) for language in LANGUAGES)}"
+    plain = normalized(sentence)
+    request = _found(task, plain)
+    if request is None:
+        raise _refusal(task, sentence, plain)
+    return request
+
+
+def _refusal(task: Task, sentence: str, plain: str) -> UserError:
+    """What is wrong with a sentence that asks for nothing, and what could be said instead."""
+    from fetchlab.sim.tasks.registry import TASKS
+
+    others = [name for name, other in TASKS.items() if _found(other, plain)]
+    if others:
+        return UserError(
+            f"{sentence!r} is no sentence of task {task.name}: give --task {' or '.join(others)}"
+        )
+    unknown_phrases = [
+        (words[gap], language)
+        for _, language, words in _readings(task, plain)
+        for gap in ("a", "b")
+        if gap in words and words[gap] not in phrasebook(language)
+    ]
+    if unknown_phrases:  # the shortest: "take the {a}" fits what goes on after the object, too
+        phrase, language = min(unknown_phrases, key=lambda one: len(one[0]))
+        return no_kind(phrase, language)
+    examples = " or ".join(map(repr, task.examples(language_of(plain))))
+    return UserError(
+        f"{sentence!r} is no sentence that task {task.name} knows: say it as in {examples}"
     )
+
+
+def _found(task: Task, plain: str) -> Request | None:
+    requests = (_understood(*reading) for reading in _readings(task, plain))
+    return next((request for request in requests if request is not None), None)
+
+
+def _readings(task: Task, plain: str) -> Iterator[tuple[str, str, dict[str, str]]]:
+    """For each template that fits: its task, its language, and the words in its gaps."""
+    for part, language in product(task.parts, LANGUAGES):
+        templates = part.templates[language]
+        for template in (*templates.training, *templates.held_out):
+            words = read(plain, template, language)
+            if words is not None:
+                yield part.name, language, words
 
 
 def _understood(task: str, language: str, words: Mapping[str, str]) -> Request | None:

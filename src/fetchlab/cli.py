@@ -58,6 +58,7 @@ COMMANDS = {
             "--episodes 300 --counts 2 3 4 5 --out runs/demonstrations",
             "--episodes 300 --counts 2 3 4 5 --out runs/demonstrations --resume",
             "--cameras front wrist overhead --image-size 96 --out runs/three-cameras",
+            "--task mixed --shapes block brick cylinder ball mug --out runs/mixed",
         ),
     ),
     "train": Command(
@@ -119,6 +120,7 @@ COMMANDS = {
         (
             "--policy act",
             "--policy act --cameras front wrist overhead --image-size 128 --history 2",
+            "--policy act_pointers --task mixed --shapes block brick cylinder ball mug",
             "--policy runs/act --json --out runs/cost.json",
         ),
     ),
@@ -131,8 +133,8 @@ COMMANDS = {
     "list": Command(
         "fetchlab.eval.listing",
         "run_list",
-        "the tasks, policies, suites or cameras there are",
-        ("policies", "cameras --json"),
+        "what there is: tasks, policies, suites, cameras, variations …",
+        ("policies", "variations", "cameras --json"),
     ),
     "bench": Command(
         "fetchlab.eval.bench.command",
