@@ -73,7 +73,14 @@ POLICIES: Mapping[str, PolicyEntry] = {
     "act_pointers": PolicyEntry(
         description="act with a pointer to each named object: for tasks that name two",
         policy_class=_act_pointers,
-        training={"steps": 6000, "batch_size": 32, "learning_rate": 2e-3},
+        training={
+            "steps": 10_000,
+            "batch_size": 16,
+            "learning_rate": 2.5e-3,
+            "ema_decay": 0.998,
+            "eval_every": 1000,
+            "save_every": 1000,
+        },
     ),
     "act_objects": PolicyEntry(
         description="the same transformer on the simulator's object list",

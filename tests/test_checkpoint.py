@@ -191,7 +191,7 @@ def test_another_config_is_refused(demonstrations: Demonstrations, tmp_path: Pat
     interrupt(demonstrations, tmp_path, 4)
     with pytest.raises(UserError, match=r"train\.learning_rate 0\.004, now 0\.1"):
         run(demonstrations, tmp_path, replace(CONFIG, learning_rate=0.1), resume=True)
-    with pytest.raises(UserError, match=r"policy\.control_hidden \[32, 32\], now \[8\]"):
+    with pytest.raises(UserError, match=r"policy\.control_hidden 32 32, now 8"):
         run(demonstrations, tmp_path, hidden=(8,), resume=True)
     changes: dict[str, Any] = {
         "seed": 9,

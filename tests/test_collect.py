@@ -251,7 +251,7 @@ def test_killed_between_the_moves(alone: Path, tmp_path: Path) -> None:
     [
         ({"seed": 1}, "seed 0, now 1"),
         ({"episodes": 7}, "episodes 10, now 7"),
-        ({"counts": (2, 3)}, r"counts \[2, 3, 4, 5\], now \[2, 3\]"),
+        ({"counts": (2, 3)}, "counts 2 3 4 5, now 2 3"),
         ({"noise": Noise(position=0.5)}, r"noise\.position 0\.015, now 0\.5"),
         ({"env": EnvConfig(image_size=32)}, r"env\.image_size 16, now 32"),
     ],

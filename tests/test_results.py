@@ -35,7 +35,10 @@ def test_what_was_written_is_read(tmp_path: Path) -> None:
         (lambda c: c.update(seed=True), "seed must be a whole number"),
         (lambda c: c.update(timings_s={"report": "x"}), "timings_s.report must be a number"),
         (lambda c: c.update(instruction_swap=[]), "instruction_swap: must be a JSON object"),
-        (lambda c: c["instruction_swap"].update(ci95=[0.1]), "ci95 must have 2 values, got 1"),
+        (
+            lambda c: c["instruction_swap"].update(ci95=[0.1]),
+            "instruction_swap: ci95 must have 2 values, got 1",
+        ),
         (lambda c: c.update(score=1), "score is no field"),
         (lambda c: c["cells"][3].pop("note"), r"cells\[3\]: note is missing"),
         (
