@@ -114,6 +114,15 @@ class Surface:
     rolling: float = 0.0
     angular_damping: float = 0.0  # as PyBullet has it
 
+    def words(self) -> Words:
+        """For the dynamics of a body."""
+        return {
+            "lateralFriction": self.friction,
+            "spinningFriction": self.spinning,
+            "rollingFriction": self.rolling,
+            "angularDamping": self.angular_damping,
+        }
+
 
 def upright(yaw: float) -> tuple[float, float, float, float]:
     """The quaternion of a turn about the vertical [rad]."""

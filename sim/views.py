@@ -73,12 +73,16 @@ class Views:
         if camera in conditions.dark:
             dark = np.zeros((size, size, 3), np.uint8)
             return {"pixels": dark, "depth": dark[..., 0].astype(np.float32)}
-        shot = self._view(self._cameras[camera], reading), size, size, conditions.light
-        if not self._config.depth:  # which takes time to work out
-            return {"pixels": self._disturbed(self._world.image(*shot))}
-        image, depth = self._world.image_and_depth(*shot)
-        depth = np.minimum(depth, np.float32(FAR))  # rounding leads past it
-        return {"pixels": self._disturbed(image), "depth": depth}
+        view, light = self._view(self._cameras[camera], reading), conditions.light
+        shot = (
+            self._world.shot(view, size, size, light)
+            if self._cameras[camera].on_hand
+            else self._world.still_shot(view, size, light)
+        )
+        seen: dict[str, NDArray[Any]] = {"pixels": self._disturbed(shot.image)}
+        if self._config.depth:  # which takes time to work out
+            seen["depth"] = np.minimum(shot.depth, np.float32(FAR))  # rounding leads past it
+        return seen
 
     def _disturbed(self, image: Image) -> Image:
         if self._conditions.hue_shift:
@@ -115,4 +119,5 @@ class Views:
     def studio(self, width: int, height: int, reading: Reading) -> Image:
         """A larger view of the table, with shadows."""
         light = self._conditions.light
-        return self._world.image(self._view(STUDIO, reading), width, height, light, shadow=True)
+        view = self._view(STUDIO, reading)
+        return self._world.shot(view, width, height, light, shadow=True).image

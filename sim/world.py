@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fetchlab.sim.backdrop import Backdrops, Shot
 from fetchlab.sim.cameras import View
 from fetchlab.sim.geometry import Box, Geometry, Plates, Solid, Surface, upright
-from fetchlab.sim.pictures import FAR, NEAR, Depth, Image, Light, Picture, colours, distances
+from fetchlab.sim.pictures import FAR, NEAR, Light, Picture
 from fetchlab.sim.quiet import silenced_stderr
 from fetchlab.sim.scene import TABLE_RGBA
 
@@ -23,6 +24,7 @@ PHYSICS_HZ = 240
 TABLE = "table"  # the name of its top
 TABLE_SIZE = 0.8  # edge of the square table top [m]
 TABLE_CENTRE = (0.4, 0.0)  # its centre; the robot stands at the origin, on the near edge [m]
+OUT_OF_SIGHT = (0.0, 0.0, -50.0)  # m
 
 Vector = Sequence[float] | NDArray[np.floating]
 
@@ -51,13 +53,18 @@ class World:
             physicsClientId=self._client,
         )
         pybullet.setGravity(0, 0, -9.81, physicsClientId=self._client)
-        half, centre = TABLE_SIZE / 2, (*TABLE_CENTRE, -0.02)
-        self.add_body(TABLE, Box((half, half, 0.02)), Surface(0.8), 0, centre, 0, TABLE_RGBA)
+        half, place = TABLE_SIZE / 2, (*TABLE_CENTRE, -0.02)
+        self._table_place, self._table_rgba = place, TABLE_RGBA
+        self.add_body(TABLE, Box((half, half, 0.02)), Surface(0.8), 0, place, 0, TABLE_RGBA)
+        self._bare: World | None = None  # with nothing but the table
+        self._backdrops = Backdrops(self._bare_table)
 
     def close(self) -> None:
         if self._client >= 0:
             pybullet.disconnect(physicsClientId=self._client)
             self._client = -1
+        if self._bare is not None:
+            self._bare.close()
 
     def step(self, n_substeps: int) -> None:
         for _ in range(n_substeps):
@@ -97,15 +104,7 @@ class World:
             baseOrientation=upright(yaw),
             physicsClientId=self._client,
         )
-        pybullet.changeDynamics(
-            body,
-            -1,
-            lateralFriction=surface.friction,
-            spinningFriction=surface.spinning,
-            rollingFriction=surface.rolling,
-            angularDamping=surface.angular_damping,
-            physicsClientId=self._client,
-        )
+        pybullet.changeDynamics(body, -1, **surface.words(), physicsClientId=self._client)
 
     def _solid(self, geometry: Geometry, rgba: tuple[float, ...]) -> tuple[int, int]:
         # Shapes outlive their bodies in Bullet: made once and shared, or every episode would leak.
@@ -139,6 +138,8 @@ class World:
         pybullet.removeBody(self._bodies.pop(name), physicsClientId=self._client)
 
     def paint(self, name: str, rgba: Vector) -> None:
+        if name == TABLE:
+            self._table_rgba = tuple(rgba)
         pybullet.changeVisualShape(
             self._bodies[name], -1, rgbaColor=rgba, physicsClientId=self._client
         )
@@ -250,18 +251,25 @@ class World:
 
     # Cameras ------------------------------------------------------------------------------
 
-    def image(
+    def shot(
         self, view: View, width: int, height: int, light: Light, *, shadow: bool = False
-    ) -> Image:
-        """(H, W, 3) uint8 colours from this viewpoint."""
-        return colours(self._render(view, width, height, light, shadow)[2], width, height)
+    ) -> Shot:
+        """What this viewpoint shows."""
+        return Shot.of(self._render(view, width, height, light, shadow))
 
-    def image_and_depth(
-        self, view: View, width: int, height: int, light: Light
-    ) -> tuple[Image, Depth]:
-        """The same, and (H, W) distances along the optical axis [m]."""
-        _, _, rgba, buffer, _ = self._render(view, width, height, light)
-        return colours(rgba, width, height), distances(buffer, width, height)
+    def still_shot(self, view: View, size: int, light: Light) -> Shot:
+        """The same pixels, sooner, for a viewpoint that comes again: its table is drawn once."""
+        backdrop = self._backdrops.behind(view, size, light, self._table_rgba)
+        # Between two steps of physics this changes nothing but what cameras see.
+        self.set_down(TABLE, OUT_OF_SIGHT, 0)
+        rest = self.shot(view, size, size, light)
+        self.set_down(TABLE, self._table_place, 0)
+        return rest.before(backdrop)
+
+    def _bare_table(self, view: View, size: int, light: Light) -> Shot:
+        self._bare = self._bare or World()
+        self._bare.paint(TABLE, self._table_rgba)
+        return self._bare.shot(view, size, size, light)
 
     def picture(self, view: View, width: int, height: int, light: Light) -> Picture:
         """Colours, depth and segmentation from this viewpoint."""
