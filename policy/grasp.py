@@ -17,6 +17,8 @@ LOWEST_YAW = -1.1  # of a half turn; joint 7 comes near its limit beyond it [rad
 ROUND_STEP = math.pi / 12  # between the grips tried on what is round [rad]
 SKEWS = np.linspace(-0.9, 0.9, 7)  # off square that are tried, in parts of what is tolerated
 CLEAR = 0.008  # fingers want this much room to the neighbours [m]
+ALIGNED = 0.002  # further off than a gripper that never turns may close, it may come down [m]
+SPARE, LEAST_WITHIN, MOST_WITHIN = 0.004, 0.005, 0.018  # kept of the room; the descent's bounds [m]
 ROOM = 0.006  # and this much to the object on either side, for the descent [m]
 # The costs of a grip, in radians that the gripper has to turn.
 COST_OF_SKEW = 0.2  # a radian off square
@@ -30,17 +32,19 @@ HIGHER = 0.006  # that a grip may be above the usual height, for the palm's sake
 
 @dataclass(frozen=True, kw_only=True)
 class Grip:
-    """Gripper yaw [rad], opening on the way down [m], height of the tool [m]."""
+    """How the gripper takes hold of something."""
 
-    yaw: float
-    opening: float
-    height: float
+    yaw: float  # of the gripper [rad]
+    opening: float  # on the way down [m]
+    height: float  # of the tool [m]
+    within: float  # so far to the side, the fingers may come down around the object [m]
 
 
 def plain_grip(situation: Situation) -> Grip:
     """That of a gripper which never turns."""
-    height = SHAPES[situation.target.shape].grasp_height
-    return Grip(yaw=0.0, opening=OPEN, height=height)
+    shape = SHAPES[situation.target.shape]
+    within = shape.grip_slack + ALIGNED
+    return Grip(yaw=0.0, opening=OPEN, height=shape.grasp_height, within=within)
 
 
 def plan_grip(situation: Situation) -> Grip:
@@ -62,7 +66,9 @@ def plan_grip(situation: Situation) -> Grip:
     best = int(cost.argmin())
     yaw, least = float(yaws[best]), shape.grasp_height
     height = min(max(least, palm_floor(situation, middle, yaw)), least + HIGHER)
-    return Grip(yaw=yaw, opening=float(openings[best]), height=height)
+    room = float(openings[best] - widths[best]) / 2
+    within = min(max(room - SPARE, LEAST_WITHIN), MOST_WITHIN)
+    return Grip(yaw=yaw, opening=float(openings[best]), height=height, within=within)
 
 
 def clearances(swept: Rectangles, around: Rectangles) -> Numbers:

@@ -30,7 +30,10 @@ TIPS = 0.007  # the fingers reach this far below the tool [m]
 TURN = 0.25  # most that the gripper turns in one control step [rad]
 ABOVE = 0.03  # the tool may come down to the ready height when this close sideways [m]
 SQUARE = 0.15  # and descend around the object when turned this close to the grip [rad]
-ALIGNED = 0.002  # and this much further off than the fingers may close [m]
+SWEEP = 0.06  # a radian of turn left counts as so far off [m]
+# Down a funnel: a policy that learns "up again" from one side of a line, and "down" from the other,
+# hovers on the line.
+FUNNEL = 0.015  # from the object's side to the ready height [m]
 # The close rule is loose on purpose: a tight one under noise teaches hovering (docs/decisions.md).
 CLOSE_SIDEWAYS = SHAPES["block"].grip_slack  # m; others as their shape says
 CLOSE_HEIGHT = 0.014  # above the grasp [m]
@@ -102,15 +105,16 @@ class Phases:
 
     def _approach(self, situation: Situation, grip: Grip) -> Goal:
         tool, (x, y, _) = situation.tool, situation.position
-        sideways = _sideways(situation)
-        slack = SHAPES[situation.target.shape].grip_slack
-        square = abs(situation.yaw - grip.yaw) < SQUARE
-        if square and sideways < slack + ALIGNED:
+        sideways, turn = _sideways(situation), abs(situation.yaw - grip.yaw)
+        off = max(sideways - grip.within, (turn - SQUARE) * SWEEP)
+        if off < 0:
             return _stride(situation, (x, y, grip.height), grip.opening, grip.yaw)
-        if tool[2] < self.top + TOO_LOW:
+        if tool[2] < self.top + TOO_LOW and (sideways > ABOVE or not self.may_turn):
             return _stride(situation, (*tool[:2], self.top + READY), grip.opening, grip.yaw)
-        height = READY if sideways < ABOVE else HOVER
-        return _stride(situation, (x, y, self.top + height), grip.opening, grip.yaw)
+        height = self.top + (READY if sideways < ABOVE else HOVER)
+        if self.may_turn and sideways < ABOVE:
+            height = grip.height + min(off / FUNNEL, 1.0) * (height - grip.height)
+        return _stride(situation, (x, y, height), grip.opening, grip.yaw)
 
     def _carry(self, situation: Situation, memory: Memory, place: Place) -> Goal:
         """Towards the place, well above everything; down there, and let go."""
@@ -125,7 +129,7 @@ class Phases:
             memory.release = release_opening(situation)
             return self._leave(situation, memory)
         if sideways < ABOVE:
-            lowest = stands + (ABOVE if sideways > place.precision else 0.0)
+            lowest = stands + ABOVE * min(max(sideways - place.precision, 0) / FUNNEL, 1.0)
             down = min(LOWER, LOWER_SHARE * (tool[2] - lowest))
             return _stride(situation, (*over, tool[2] - down), CLOSED, grip.yaw)
         if tool[2] < self.top + CARRY_LOW:
