@@ -16,6 +16,7 @@ from fetchlab.eval.results import Cell, Results, read_results, world, write_whol
 from fetchlab.eval.statistics import Comparison, compare_outcomes
 from fetchlab.eval.suites import NOMINAL
 from fetchlab.eval.tables import percent, spaced, widest_word
+from fetchlab.train.provenance import in_words
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -123,16 +124,9 @@ def check_comparable(first: Contestant, second: Contestant) -> None:
 def _same(what: str, first: Contestant, second: Contestant, mine: object, theirs: object) -> None:
     if mine != theirs:
         raise UserError(
-            f"cannot pair {first.label} and {second.label}: {what} is {_words(mine)} there and "
-            f"{_words(theirs)} here; evaluate both alike"
+            f"cannot pair {first.label} and {second.label}: {what} is {in_words(mine)} there and "
+            f"{in_words(theirs)} here; evaluate both alike"
         )
-
-
-def _words(value: object) -> str:
-    """A setting as a person would type it."""
-    if isinstance(value, tuple):
-        return " ".join(map(str, value)) or "none"
-    return "unknown" if value is None else str(value)
 
 
 def matches(first: Contestant, second: Contestant) -> list[Match]:

@@ -30,7 +30,7 @@ from fetchlab.policy.base import Policy
 from fetchlab.policy.phases import ABOVE, CLOSE_HEIGHT, CLOSE_SIDEWAYS, EMPTY
 from fetchlab.sim.cameras import CAMERAS
 from fetchlab.sim.env import Tabletop
-from fetchlab.sim.observation import SHAPE, Observation
+from fetchlab.sim.observation import SHAPE, TOOL, Observation
 from fetchlab.sim.pictures import Picture
 from fetchlab.sim.shapes import BLOCK_SIZE, SHAPES
 
@@ -48,7 +48,7 @@ def phase_of(observation: Observation, target: int) -> str:
 
     A policy that goes for another object stays in `approach`.
     """
-    tool, opening = observation.proprioception[8:11], observation.proprioception[7]
+    tool, opening = observation.proprioception[TOOL], observation.proprioception[7]
     sideways = math.dist(tool[:2], observation.objects[target, :2])
     shape = list(SHAPES.values())[int(observation.objects[target, SHAPE].argmax())]
     low, near = tool[2] < shape.grasp_height + CLOSE_HEIGHT, sideways < ABOVE

@@ -6,7 +6,8 @@ and the map a token that says where to look: two names, two lookups, whatever el
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import torch
@@ -16,13 +17,14 @@ from fetchlab.errors import UserError
 from fetchlab.policy.act import ActConfig, ActPolicy
 from fetchlab.policy.base import Array, Statistics, TrainingBatch
 from fetchlab.policy.learned import evaluating
-from fetchlab.policy.named_words import NamedWords
+from fetchlab.policy.named_words import NamedWords, muffled
 from fetchlab.policy.pointers import Found, Pointed, Pointers
 from fetchlab.policy.references import Requests, are_meant, look
 from fetchlab.sim.cameras import CAMERAS
 from fetchlab.sim.language import read_phrase
-from fetchlab.sim.observation import HEIGHT, IS_BOX, POSITION, ObservationBatch
+from fetchlab.sim.observation import HEIGHT, IS_BOX, POSITION, TOOL, ObservationBatch
 from fetchlab.tokenizers.base import TokenGroup
+from fetchlab.tokenizers.instruction import MAX_WORDS
 from fetchlab.tokenizers.objects import from_table_units
 from fetchlab.tokenizers.patch import PatchConfig, PatchTokenizer
 
@@ -53,6 +55,8 @@ class ActPointersConfig(ActConfig):
     """of telling what each object's patch shows"""
     words_weight: float = 0.5
     """of telling which words name an object"""
+    word_dropout: float = 0.15
+    """chance in training that a word which names no object is not heard: people say it otherwise"""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -64,6 +68,8 @@ class ActPointersConfig(ActConfig):
                 f"pointers need a camera that stands still, {' or '.join(still)}, got "
                 f"{', '.join(cameras)}: collect with --cameras {' '.join((still[0], *cameras))}"
             )
+        if not 0 <= self.word_dropout < 1:
+            raise UserError(f"word_dropout must be 0 to below 1, got {self.word_dropout}")
         if self.position_query_weight or self.pointing_weight:
             raise UserError("pointers take the place of position queries: leave their weights at 0")
         if not self.phrases:
@@ -101,17 +107,28 @@ class ActPointersPolicy(ActPolicy):
     def loss(self, batch: TrainingBatch) -> tuple[Tensor, dict[str, Tensor]]:
         """Imitation, and the weighted lessons of the pointers."""
         observations = batch.observations
-        seen = self._look(observations)
-        answers = self._answer(observations, seen.context)
+        heard = replace(observations, instructions=self._as_heard(observations.instructions))
+        seen = self._look(heard)
+        answers = self._answer(heard, seen.context)
         loss, metrics = self.imitation_loss(self.action_head(answers.actions), batch)
         weights = self._weights
         for name, lesson, weight in (
-            ("words", self._words_loss(seen, observations), weights.words_weight),
+            ("words", self._words_loss(seen, observations, heard), weights.words_weight),
             *self._pointer_losses(seen, observations),
         ):
             loss = loss + weight * lesson
             metrics[name] = lesson.detach()
         return loss, metrics
+
+    def _as_heard(self, sentences: Sequence[str]) -> tuple[str, ...]:
+        """Sentences as they reach the policy: in training, some words do not."""
+        chance = self._weights.word_dropout
+        if not self.training or not chance:
+            return tuple(sentences)
+        lost = torch.rand(len(sentences), MAX_WORDS) < chance
+        task = self.env_config.task
+        pairs = zip(sentences, lost.tolist(), strict=True)
+        return tuple(muffled(task, sentence, row) for sentence, row in pairs)
 
     def positions(self, observations: ObservationBatch) -> Array:
         """(B, J, 2) where the policy believes the object of each phrase to be [m]."""
@@ -129,7 +146,8 @@ class ActPointersPolicy(ActPolicy):
         assert isinstance(self.eyes, PatchTokenizer)
         patches = self.eyes.patches(observations)  # (B, V, P, D)
         gates, names = self._names(observations)
-        found = self.pointers(names, patches)
+        robot = torch.tensor(observations.proprioception, device=self.device)
+        found = self.pointers(names, patches, robot[:, TOOL][:, POSITION])
         told = everywhere(found.tokens + self.roles)  # (B, R, D)
         groups = [self.eyes.placed(patches), self.proprioception(observations), told]
         context = TokenGroup.concatenate(groups)
@@ -138,8 +156,7 @@ class ActPointersPolicy(ActPolicy):
 
     def _names(self, observations: ObservationBatch) -> tuple[Tensor, Tensor]:
         """The gates (B, R, L), and what they let through (B, R, D), with the box's name last."""
-        words = self.instruction(observations.instructions)
-        gates, names = self.named_words(words, self.instruction.meanings(observations.instructions))
+        gates, names = self.named_words(self.instruction.meanings(observations.instructions))
         if self.box_name is not None:
             names = torch.cat([names, self.box_name.expand(len(names), 1, -1)], dim=1)
         return gates, names
@@ -150,9 +167,9 @@ class ActPointersPolicy(ActPolicy):
 
     # Lessons ------------------------------------------------------------------------------
 
-    def _words_loss(self, seen: Look, observations: ObservationBatch) -> Tensor:
-        mask = self.instruction.meanings(observations.instructions).mask
-        return self.named_words.loss(seen.gates, observations.instructions, mask)
+    def _words_loss(self, seen: Look, said: ObservationBatch, heard: ObservationBatch) -> Tensor:
+        mask = self.instruction.meanings(heard.instructions).mask
+        return self.named_words.loss(seen.gates, said.instructions, mask)
 
     def _point_at_phrases(self, seen: Look) -> Pointed:
         names = self.instruction.meanings(self._weights.phrases).tokens.sum(dim=1)  # (J, D)

@@ -11,8 +11,9 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 from fetchlab.errors import UserError
 from fetchlab.policy.base import Array, Statistics
 from fetchlab.sim.config import EnvConfig
+from fetchlab.sim.observation import TOOL
 
-ARM_PROPRIOCEPTION = {"joint": slice(0, 7), "ee": slice(8, 11)}
+ARM_PROPRIOCEPTION = {"joint": slice(0, 7), "ee": TOOL}
 """the readings that have the same meaning as the arm's part of an action"""
 GRIPPER_STROKE = 0.08  # opening of the open gripper [m]
 SCALE_FLOOR = {"joint": 0.05, "ee": 0.02}  # [rad], [m]

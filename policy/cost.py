@@ -24,7 +24,7 @@ from fetchlab.policy.cost_pieces import (
     scores,
 )
 from fetchlab.policy.learned import PolicyConfig
-from fetchlab.policy.pointers import HIDDEN
+from fetchlab.policy.pointers import HIDDEN, TOLD
 from fetchlab.policy.references import Requests
 from fetchlab.policy.slot_mlp import SlotMlpConfig, n_lookup
 from fetchlab.sim.cameras import CAMERAS
@@ -159,7 +159,7 @@ def pointing(config: ActPointersConfig, n_names: int) -> Part:
         + scores(n_names, n_patches, width)
         + centres
         + layers(n_names, 3 * still, (HIDDEN, HIDDEN, 2))
-        + linear(n_names, 3 * still + 2, width)
+        + layers(n_names, 3 * still + 4, (TOLD, width))
     )
 
 

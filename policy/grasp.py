@@ -66,8 +66,8 @@ def plan_grip(situation: Situation) -> Grip:
     best = int(cost.argmin())
     yaw, least = float(yaws[best]), shape.grasp_height
     height = min(max(least, palm_floor(situation, middle, yaw)), least + HIGHER)
-    room = float(openings[best] - widths[best]) / 2
-    within = min(max(room - SPARE, LEAST_WITHIN), MOST_WITHIN)
+    spare = float(openings[best] - widths[best]) / 2 - SPARE
+    within = min(max(spare, LEAST_WITHIN), MOST_WITHIN)
     return Grip(yaw=yaw, opening=float(openings[best]), height=height, within=within)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 
 import torch
@@ -14,30 +15,30 @@ from fetchlab.policy.blocks import BlockConfig, EncoderBlock
 from fetchlab.sim.language import LANGUAGES
 from fetchlab.sim.tasks.registry import TASKS
 from fetchlab.tokenizers.base import TokenGroup
-from fetchlab.tokenizers.instruction import split
+from fetchlab.tokenizers.instruction import NOT_HEARD, split
 
 
 class NamedWords(nn.Module):
     """Words (B, L, D) -> for each of R objects how far each word names it, and the name.
 
-    The words read each other first, since order tells what is put where.
+    The words read each other first, since order tells what is put where. They know how far apart
+    they are (rotary positions), not where they stand: a sentence that begins otherwise is read the
+    same way.
     """
 
     def __init__(self, task: str, n_named: int, block: BlockConfig) -> None:
         super().__init__()
         self.task, self.n_named = task, n_named
-        self.block = EncoderBlock(block)
+        self.block = EncoderBlock(replace(block, rotary_axes=1))
         self.norm = nn.LayerNorm(block.d_model)
         self.head = nn.Linear(block.d_model, n_named)
 
-    def forward(self, words: TokenGroup, meanings: TokenGroup) -> tuple[Tensor, Tensor]:
-        """Logits (B, R, L), and names (B, R, D): sums of the words' meanings.
-
-        `words` are the same with their places.
-        """
-        read, _ = self.block(words.tokens, words.mask)
+    def forward(self, meanings: TokenGroup) -> tuple[Tensor, Tensor]:
+        """Logits (B, R, L), and names (B, R, D): sums of the words' meanings."""
+        places = torch.arange(meanings.tokens.shape[1], device=meanings.tokens.device)
+        read, _ = self.block(meanings.tokens, meanings.mask, positions=places)
         logits = self.head(self.norm(read)).transpose(1, 2)  # (B, R, L)
-        gates = logits.sigmoid() * words.mask[:, None]
+        gates = logits.sigmoid() * meanings.mask[:, None]
         return logits, gates @ meanings.tokens
 
     def loss(self, logits: Tensor, sentences: Sequence[str], mask: Tensor) -> Tensor:
@@ -48,6 +49,15 @@ class NamedWords(nn.Module):
                 target[row, named, list(words)] = 1
         surprise = binary_cross_entropy_with_logits(logits, target, reduction="none")  # (B, R, L)
         return masked_mean(surprise.transpose(1, 2), mask)
+
+
+def muffled(task: str, sentence: str, lost: Sequence[bool]) -> str:
+    """The sentence with some of its words not heard: those that are lost and name no object."""
+    words = split(sentence)
+    named = {place for places in named_words(task, sentence) for place in places}
+    return " ".join(
+        NOT_HEARD if lost[i] and i not in named else word for i, word in enumerate(words)
+    )
 
 
 @lru_cache(maxsize=65_536)

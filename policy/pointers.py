@@ -19,6 +19,8 @@ from fetchlab.sim.observation import HEIGHT, LOOK, POSITION
 from fetchlab.tokenizers.objects import to_table_units
 
 HIDDEN = 64  # units that turn image coordinates into places
+TOLD = 192  # units that turn places into tokens
+WAY_GAIN = 4.0  # the way from the tool to an object is short, and has to be told exactly
 
 
 class Pointed(NamedTuple):
@@ -38,7 +40,10 @@ class Found(NamedTuple):
 
 
 class Pointers(nn.Module):
-    """Names (B, J, D) and patches (B, V, P, D) -> a token for each name, and how it came about."""
+    """Names (B, J, D) and patches (B, V, P, D) -> a token for each name, and how it came about.
+
+    A token tells where the object is, how far the tool has to go there, and what is seen there.
+    """
 
     grid: Tensor
 
@@ -58,18 +63,20 @@ class Pointers(nn.Module):
             nn.GELU(),
             nn.Linear(HIDDEN, 2),
         )
-        self.coordinates = nn.Linear(n_evidence + 2, d_model)
+        self.coordinates = nn.Sequential(
+            nn.Linear(n_evidence + 4, TOLD), nn.GELU(), nn.Linear(TOLD, d_model)
+        )
         u = (torch.arange(self.columns) + 0.5) / self.columns * 2 - 1
         v = (torch.arange(self.rows) + 0.5) / self.rows * 2 - 1
         places = torch.stack([u.repeat(self.rows), v.repeat_interleave(self.columns)], dim=-1)
         self.register_buffer("grid", places, persistent=False)  # (P, 2)
 
-    def forward(self, names: Tensor, patches: Tensor) -> Found:
-        """Through the newest images of the cameras that stand still."""
+    def forward(self, names: Tensor, patches: Tensor, tool: Tensor) -> Found:
+        """In the newest images of the cameras that stand still; the tool is at x, y (B, 2) [m]."""
         newest = patches[:, -self.taught.n_cameras :]  # (B, C, P, D)
         seen: Tensor = self.norm(newest[:, self.taught.still])  # (B, S, P, D)
         pointed = self.point(names, seen)
-        return Found(self._tokens(pointed, seen), pointed, seen)
+        return Found(self._tokens(pointed, seen, tool), pointed, seen)
 
     def point(self, names: Tensor, seen: Tensor) -> Pointed:
         """Names (B, J, D) or (J, D) in normalized patches (B, S, P, D)."""
@@ -82,11 +89,12 @@ class Pointers(nn.Module):
         evidence = torch.cat([where.flatten(2), sure], dim=-1)  # (B, J, 3 S)
         return Pointed(maps, evidence, self.place(evidence))
 
-    def _tokens(self, pointed: Pointed, seen: Tensor) -> Tensor:
-        """(B, J, D) where a name points, and what is seen there."""
+    def _tokens(self, pointed: Pointed, seen: Tensor, tool: Tensor) -> Tensor:
+        """(B, J, D) where a name points, how far that is, and what is seen there."""
         weights = pointed.maps.softmax(dim=-1) / seen.shape[1]
         shown = weights.flatten(2) @ self.value(seen).flatten(1, 2)  # (B, J, D)
-        told = self.coordinates(torch.cat([pointed.evidence, pointed.places], dim=-1))
+        way = WAY_GAIN * (pointed.places - to_table_units(tool)[:, None])  # (B, J, 2)
+        told = self.coordinates(torch.cat([pointed.evidence, pointed.places, way], dim=-1))
         tokens: Tensor = shown + told
         return tokens
 

@@ -10,7 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fetchlab.sim.language import Reference, Request
-from fetchlab.sim.observation import COLOUR, HEIGHT, IS_BOX, OBJECT_FEATURES, SHAPE, Observation
+from fetchlab.sim.observation import (
+    COLOUR,
+    HEIGHT,
+    IS_BOX,
+    OBJECT_FEATURES,
+    SHAPE,
+    TOOL,
+    Observation,
+)
 from fetchlab.sim.scene import COLOURS, SceneObject
 from fetchlab.sim.shapes import SHAPES
 
@@ -27,7 +35,7 @@ class Situation:
     @cached_property
     def tool(self) -> NDArray[np.float64]:
         """(3,) the point between the fingertips [m]."""
-        return self.observation.proprioception[8:11].astype(np.float64)
+        return self.observation.proprioception[TOOL].astype(np.float64)
 
     @cached_property
     def opening(self) -> float:

@@ -19,6 +19,7 @@ PROPRIOCEPTION = (
     "end_effector_y [m]",
     "end_effector_z [m]",
 )
+TOOL = slice(8, 11)  # x, y, z
 OBJECT_FEATURES = (
     "x [m]",
     "y [m]",

@@ -11,6 +11,7 @@ import pytest
 from fetchlab.policy.clearance import fingers, outlines, separations
 from fetchlab.policy.expert import Expert, Noise
 from fetchlab.policy.grasp import LOWEST_YAW, OPEN, palm_floor, plan_grip, release_opening
+from fetchlab.policy.phases import ABOVE, Memory, Phases
 from fetchlab.policy.placing import lies_there, place_for, plan_shift
 from fetchlab.policy.situation import Situation
 from fetchlab.sim.config import EnvConfig
@@ -130,6 +131,26 @@ def test_fingers_open_no_further_than_there_is_room() -> None:
     assert release_opening(alone) == OPEN
     near = situation([thing("block", x, y), thing("brick", x, y + 0.073, colour="blue")])
     assert 0.05 < release_opening(near) < OPEN
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("height", [0.02, 0.04, 0.06, 0.08])
+def test_what_it_wants_never_jumps_beside_the_object(shape: str, height: float) -> None:
+    """Where it did, from "down" to "up again", policies learned the mean of both, and hovered."""
+    phases, low = Phases(top=0.06, may_turn=True), max(height, SHAPES[shape].grasp_height + 0.015)
+
+    def wish(aside: float) -> Sequence[float]:
+        tool = MIDDLE[0] + aside, MIDDLE[1], low
+        case = situation([thing(shape, *MIDDLE)], tool=tool)
+        x, y, z, *_ = phases.goal(case, Memory()).tolist()
+        return x, y, z
+
+    steps = np.arange(0.0, ABOVE, 0.001)
+    wishes = np.array([wish(aside) for aside in steps])
+    assert np.abs(np.diff(wishes[:, 2])).max() < 0.006  # the funnel is steep, but has no edge
+    np.testing.assert_allclose(wishes[:, :2], np.tile(MIDDLE, (len(steps), 1)), atol=1e-6)
+    assert wishes[0, 2] == pytest.approx(plan_grip(situation([thing(shape, *MIDDLE)])).height)
+    assert wishes[-1, 2] > 0.06
 
 
 @pytest.mark.parametrize(

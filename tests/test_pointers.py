@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from tests.factories import make_act_pointers, make_batch, make_observations
 
 from fetchlab.errors import UserError
-from fetchlab.policy.named_words import named_words
+from fetchlab.policy.blocks import BlockConfig
+from fetchlab.policy.named_words import NamedWords, muffled, named_words
 from fetchlab.policy.pointers import Pointed, Pointers
 from fetchlab.policy.references import look
 from fetchlab.sim.config import EnvConfig
@@ -21,7 +22,8 @@ from fetchlab.sim.scene import COLOURS, DIRECTIONS
 from fetchlab.sim.shapes import SHAPES
 from fetchlab.sim.tasks.base import fill
 from fetchlab.sim.tasks.registry import TASKS
-from fetchlab.tokenizers.instruction import NO_WORDS, split
+from fetchlab.tokenizers.base import TokenGroup
+from fetchlab.tokenizers.instruction import MAX_WORDS, NO_WORDS, NOT_HEARD, split
 
 REFERENCES = every_reference(tuple(COLOURS), tuple(SHAPES))
 GRID = (12, 12)
@@ -53,6 +55,34 @@ def test_a_name_inside_another_one_is_kept_apart() -> None:
     assert asked == ((2,), (6, 7))
 
 
+def test_it_does_not_matter_where_in_a_sentence_the_words_stand() -> None:
+    block = BlockConfig(d_model=16, n_heads=2, d_feedforward=16)
+    words, meanings = NamedWords("mixed", 2, block).eval(), torch.randn(1, 5, 16)
+    early = TokenGroup(meanings, torch.ones(1, 5, dtype=torch.bool))
+    padded = torch.cat([torch.randn(1, 3, 16), meanings], dim=1)
+    late = TokenGroup(padded, torch.tensor([[False] * 3 + [True] * 5]))
+    with torch.no_grad():
+        (first, name), (second, same_name) = words(early), words(late)
+    torch.testing.assert_close(second[..., 3:], first)
+    torch.testing.assert_close(same_name, name)
+
+
+def test_words_that_name_an_object_are_always_heard() -> None:
+    sentence = "put the red mug left of the blue block"
+    assert muffled("mixed", sentence, [True] * MAX_WORDS) == "… … red mug … … … blue block"
+    assert muffled("mixed", sentence, [False] * MAX_WORDS) == sentence
+    assert muffled("mixed", "把红色杯子放进盒子", [True] * MAX_WORDS) == "… 红 色 杯 子 … … … …"
+    policy = make_act_pointers(task="mixed", word_dropout=0.5)
+    assert policy.eval()._as_heard([sentence]) == (sentence,)
+    torch.manual_seed(0)
+    heard = policy.train()._as_heard([sentence] * 200)
+    lost = np.array([[word == NOT_HEARD for word in split(one)] for one in heard])
+    named = [2, 3, 7, 8]
+    assert not lost[:, named].any() and abs(np.delete(lost, named, 1).mean() - 0.5) < 0.05
+    tokens = policy.instruction([heard[0]])
+    np.testing.assert_array_equal(~tokens.mask[0].numpy(), lost[0])
+
+
 # Maps -----------------------------------------------------------------------------------------
 
 
@@ -71,9 +101,16 @@ def test_the_map_of_a_name_is_the_sum_of_its_words_maps(pointers: Pointers) -> N
 
 def test_only_the_newest_frame_of_cameras_that_stand_still_is_seen(pointers: Pointers) -> None:
     patches = torch.randn(1, 6, 144, 16)  # two frames of three cameras
-    found = pointers(torch.randn(1, 2, 16), patches)
+    found = pointers(torch.randn(1, 2, 16), patches, torch.zeros(1, 2))
     torch.testing.assert_close(found.seen, pointers.norm(patches[:, 3:5]))
     assert found.tokens.shape == (1, 2, 16)
+
+
+def test_a_token_tells_how_far_the_tool_has_to_go(pointers: Pointers) -> None:
+    names, patches = torch.randn(1, 2, 16), torch.randn(1, 3, 144, 16)
+    here, there = (pointers(names, patches, torch.tensor([[x, 0.0]])) for x in (0.4, 0.5))
+    assert (here.tokens - there.tokens).abs().max() > 1e-3
+    torch.testing.assert_close(here.pointed.places, there.pointed.places)
 
 
 @pytest.fixture(scope="module")
@@ -168,6 +205,8 @@ def test_pointers_need_a_camera_that_stands_still() -> None:
         make_act_pointers(inputs="objects")
     with pytest.raises(UserError, match="leave their weights at 0"):
         make_act_pointers(position_query_weight=1.0)
+    with pytest.raises(UserError, match="word_dropout must be 0 to below 1, got 1"):
+        make_act_pointers(word_dropout=1.0)
 
 
 def test_the_vocabulary_serves_both_languages() -> None:

@@ -11,6 +11,7 @@ import pytest
 import fetchlab  # noqa: F401  (registers the environment)
 from fetchlab.sim.env import Tabletop
 from fetchlab.sim.observation import ObservationBatch
+from fetchlab.sim.pictures import FAR
 from fetchlab.sim.shapes import SHAPES
 
 DEEP: dict[str, Any] = {"cameras": ("front", "overhead", "wrist"), "depth": True}
@@ -49,6 +50,34 @@ def test_a_pixel_and_its_depth_lie_where_the_camera_says() -> None:
         top = np.abs(points[2]) < 0.01
         assert top.mean() > 0.97  # the rest is its edge
         assert np.abs(points[0, top] - 0.4).max() < 0.42 and np.abs(points[1, top]).max() < 0.42
+
+
+@pytest.mark.parametrize("variation", ["none", "camera_jitter", "table_colour", "lighting"])
+def test_a_table_drawn_earlier_changes_no_pixel(variation: str) -> None:
+    """Depth and colours of a whole episode, against pictures that are drawn whole."""
+    env = Tabletop(task="mixed", shapes=tuple(SHAPES), image_size=64, variation=variation, **DEEP)
+    for seed in range(2):  # the second one with another table, light or camera
+        moment, _ = env.reset(seed=seed, options={"n_objects": 10})
+        for _ in range(4):
+            for camera in ("front", "overhead"):
+                view = env._views._view(env._views._cameras[camera], env._reading)
+                whole = env._world.shot(view, 64, 64, env._views._conditions.light)
+                np.testing.assert_array_equal(moment["pixels"][camera], whole.image)
+                depth = np.minimum(whole.depth, np.float32(FAR))
+                np.testing.assert_array_equal(moment["depth"][camera], depth)
+            moment, *_ = env.step(env.action_space.sample())
+    env.close()
+
+
+def test_the_table_hides_what_has_fallen_below_it() -> None:
+    env = Tabletop(n_objects=2, cameras=("overhead",), image_size=64)
+    env.reset(seed=0)
+    env._world.set_down("object_0", (0.5, 0.0, -0.2), 0)
+    view = env._views._view(env._views._cameras["overhead"], env._reading)
+    light = env._views._conditions.light
+    shot = env._world.still_shot(view, 64, light)
+    np.testing.assert_array_equal(shot.image, env._world.shot(view, 64, 64, light).image)
+    env.close()
 
 
 def test_the_camera_on_the_hand_is_told_where_it_has_got_to() -> None:

@@ -14,7 +14,8 @@ from fetchlab.tokenizers.base import TokenGroup
 from fetchlab.tokenizers.positions import LearnedPositions1d
 
 MAX_WORDS = 24  # in a sentence; longer ones are refused
-NO_WORDS = "…"  # said where a policy is not to hear a word, to see what it does without
+NOT_HEARD = "…"  # stands for a word that a policy does not hear
+NO_WORDS = NOT_HEARD  # said to see what a policy does without a sentence
 
 
 class Vocabulary:
@@ -31,20 +32,18 @@ class Vocabulary:
         return len(self.words) + 1
 
     def numbers(self, sentence: str) -> list[int]:
-        """The number of each word of the sentence."""
-        if sentence == NO_WORDS:
-            return []
+        """The number of each word of the sentence; 0 for one that is not heard."""
         words = split(sentence)
         if not words:
             raise UserError(f"the instruction is empty: known words are {', '.join(self.words)}")
         for word in words:
-            if word not in self._numbers:
+            if word not in self._numbers and word != NOT_HEARD:
                 raise unknown("word", word, self.words)
-        return [self._numbers[word] for word in words]
+        return [self._numbers.get(word, 0) for word in words]
 
     def encode(self, sentences: Sequence[str]) -> Tensor:
         """(B, L) word numbers, padded with 0 to the longest sentence."""
-        rows = [torch.tensor(self.numbers(sentence) or [0]) for sentence in sentences]
+        rows = [torch.tensor(self.numbers(sentence)) for sentence in sentences]
         return nn.utils.rnn.pad_sequence(rows, batch_first=True)
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from fetchlab.errors import UserError
 from fetchlab.sim.config import EnvConfig
-from fetchlab.sim.observation import MAX_ROWS, OBJECT_FEATURES, PROPRIOCEPTION
+from fetchlab.sim.observation import MAX_ROWS, OBJECT_FEATURES, PROPRIOCEPTION, TOOL
 from fetchlab.sim.tasks.registry import TASKS
 
 CODEBASE_VERSION = "v3.0"
@@ -77,7 +77,7 @@ def _scalar(dtype: str) -> dict[str, Any]:
 
 
 def _action_names(env: EnvConfig) -> tuple[str, ...]:
-    arm = PROPRIOCEPTION[:7] if env.action_mode == "joint" else PROPRIOCEPTION[8:11]
+    arm = PROPRIOCEPTION[:7] if env.action_mode == "joint" else PROPRIOCEPTION[TOOL]
     return (*(f"{name} target" for name in arm), "gripper_opening [m] target")
 
 
