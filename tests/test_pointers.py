@@ -72,6 +72,7 @@ def test_words_that_name_an_object_are_always_heard() -> None:
     assert muffled("mixed", sentence, [True] * MAX_WORDS) == "… … red mug … … … blue block"
     assert muffled("mixed", sentence, [False] * MAX_WORDS) == sentence
     assert muffled("mixed", "把红色杯子放进盒子", [True] * MAX_WORDS) == "… 红 色 杯 子 … … … …"
+    sentence = "put the red block left of the blue block"
     policy = make_act_pointers(task="mixed", word_dropout=0.5)
     assert policy.eval()._as_heard([sentence]) == (sentence,)
     torch.manual_seed(0)
