@@ -18,11 +18,18 @@ from fetchlab.policy.act import ActConfig, ActPolicy
 from fetchlab.policy.base import Array, Statistics, TrainingBatch
 from fetchlab.policy.learned import evaluating
 from fetchlab.policy.named_words import NamedWords, muffled
-from fetchlab.policy.pointers import Found, Pointed, Pointers
+from fetchlab.policy.pointers import Found, Pointed, Pointers, Robot
 from fetchlab.policy.references import Requests, are_meant, look
 from fetchlab.sim.cameras import CAMERAS
 from fetchlab.sim.language import read_phrase
-from fetchlab.sim.observation import HEIGHT, IS_BOX, POSITION, TOOL, ObservationBatch
+from fetchlab.sim.observation import (
+    HEIGHT,
+    IS_BOX,
+    POSITION,
+    PROPRIOCEPTION,
+    TOOL,
+    ObservationBatch,
+)
 from fetchlab.tokenizers.base import TokenGroup
 from fetchlab.tokenizers.instruction import MAX_WORDS
 from fetchlab.tokenizers.objects import from_table_units
@@ -98,7 +105,8 @@ class ActPointersPolicy(ActPolicy):
         asked = Requests(env.task)
         self.n_named, self.has_box = asked.n_named, asked.has_box
         self.named_words = NamedWords(env.task, self.n_named, config.block)
-        self.pointers = Pointers(env.cameras, self.eyes.patch_grid, width)
+        sizes = {"n_readings": len(PROPRIOCEPTION), "d_model": width}
+        self.pointers = Pointers(env.cameras, self.eyes.patch_grid, **sizes)
         self.box_name = nn.Parameter(torch.randn(width)) if self.has_box else None
         self.roles = nn.Parameter(torch.randn(self.n_named + self.has_box, width))
         looks = torch.tensor([look(read_phrase(phrase)) for phrase in config.phrases])
@@ -133,7 +141,7 @@ class ActPointersPolicy(ActPolicy):
     def positions(self, observations: ObservationBatch) -> Array:
         """(B, J, 2) where the policy believes the object of each phrase to be [m]."""
         with evaluating(self):
-            pointed = self._point_at_phrases(self._look(observations))
+            pointed = self._point_at_phrases(self._look(observations), observations)
             found: Array = from_table_units(pointed.places).cpu().numpy()
         return found
 
@@ -146,13 +154,16 @@ class ActPointersPolicy(ActPolicy):
         assert isinstance(self.eyes, PatchTokenizer)
         patches = self.eyes.patches(observations)  # (B, V, P, D)
         gates, names = self._names(observations)
-        robot = torch.tensor(observations.proprioception, device=self.device)
-        found = self.pointers(names, patches, robot[:, TOOL][:, POSITION])
+        found = self.pointers(names, patches, self._robot(observations))
         told = everywhere(found.tokens + self.roles)  # (B, R, D)
         groups = [self.eyes.placed(patches), self.proprioception(observations), told]
         context = TokenGroup.concatenate(groups)
         tokens = self.context_norm(self.encoder(context.tokens, context.mask))
         return Look(TokenGroup(tokens, context.mask), gates, found)
+
+    def _robot(self, observations: ObservationBatch) -> Robot:
+        tool = torch.tensor(observations.proprioception[:, TOOL], device=self.device)
+        return Robot(tool, self.proprioception.normalize(observations))
 
     def _names(self, observations: ObservationBatch) -> tuple[Tensor, Tensor]:
         """The gates (B, R, L), and what they let through (B, R, D), with the box's name last."""
@@ -171,9 +182,9 @@ class ActPointersPolicy(ActPolicy):
         mask = self.instruction.meanings(heard.instructions).mask
         return self.named_words.loss(seen.gates, said.instructions, mask)
 
-    def _point_at_phrases(self, seen: Look) -> Pointed:
+    def _point_at_phrases(self, seen: Look, observations: ObservationBatch) -> Pointed:
         names = self.instruction.meanings(self._weights.phrases).tokens.sum(dim=1)  # (J, D)
-        return self.pointers.point(names, seen.found.seen)
+        return self.pointers.point(names, seen.found.seen, self._robot(observations))
 
     def _pointer_losses(
         self, seen: Look, observations: ObservationBatch
@@ -182,7 +193,7 @@ class ActPointersPolicy(ActPolicy):
         weights, pointers = self._weights, self.pointers
         objects = torch.tensor(observations.objects, device=self.device)  # (B, M, F)
         present = torch.tensor(observations.objects_mask, device=self.device)
-        phrases = self._point_at_phrases(seen)
+        phrases = self._point_at_phrases(seen, observations)
         both = zip(phrases, seen.found.pointed, strict=True)
         every = Pointed(*(torch.cat(one, dim=1) for one in both))
         targets = self._targets(observations, objects, present)

@@ -26,7 +26,7 @@ from fetchlab.policy.cost_pieces import (
 from fetchlab.policy.learned import PolicyConfig
 from fetchlab.policy.pointers import HIDDEN, TOLD
 from fetchlab.policy.references import Requests
-from fetchlab.policy.slot_mlp import SlotMlpConfig, n_lookup
+from fetchlab.policy.slot_mlp import SlotMlpConfig, n_control, n_lookup
 from fetchlab.sim.cameras import CAMERAS
 from fetchlab.sim.observation import PROPRIOCEPTION
 from fetchlab.tokenizers.instruction import MAX_WORDS, Vocabulary, split
@@ -152,13 +152,15 @@ def pointing(config: ActPointersConfig, n_names: int) -> Part:
     n_patches = still * (env_config.image_size // config.patch.patch_size) ** 2
     query = Part(width**2, 2 * n_names * width**2)  # without bias
     centres = Part(linear=2 * n_names * n_patches * 2)
+    tool = Part(attention=2 * 3 * 4 * still)  # where each camera sees it
     return (
         norm(width)
         + query
         + linear(n_patches, width, width) * 2  # keys and values
         + scores(n_names, n_patches, width)
         + centres
-        + layers(n_names, 3 * still, (HIDDEN, HIDDEN, 2))
+        + tool
+        + layers(n_names, 3 * still + len(PROPRIOCEPTION), (HIDDEN, HIDDEN, 2))
         + layers(n_names, 3 * still + 4, (TOLD, width))
     )
 
@@ -211,13 +213,12 @@ def _slot_mlp(config: SlotMlpConfig, *, n_objects: int) -> Cost:
     """One vector of fixed length instead of tokens, so no number of objects changes it."""
     found, n_outputs = config.lookup_hidden[-1], config.chunk_size * config.env_config.action_dim
     n_positions = 2 * Requests(config.env_config.task).n_named
-    state = found + n_positions + len(PROPRIOCEPTION)
     return Cost(
         tokens={},
         parts={
             "lookup": layers(1, n_lookup(config), config.lookup_hidden),
             "position_head": linear(1, found, n_positions),
-            "control": layers(1, state, config.control_hidden),
+            "control": layers(1, n_control(config), config.control_hidden),
             "action_head": linear(1, config.control_hidden[-1], n_outputs),
         },
     )

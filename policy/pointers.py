@@ -15,20 +15,28 @@ from torch import Tensor, nn
 
 from fetchlab.policy.actions import masked_mean
 from fetchlab.policy.pointing import Pointing
+from fetchlab.policy.spots import Spots
 from fetchlab.sim.observation import HEIGHT, LOOK, POSITION
-from fetchlab.tokenizers.objects import to_table_units
+from fetchlab.tokenizers.objects import to_table_units, ways
 
 HIDDEN = 64  # units that turn image coordinates into places
 TOLD = 192  # units that turn places into tokens
-WAY_GAIN = 4.0  # the way from the tool to an object is short, and has to be told exactly
 
 
 class Pointed(NamedTuple):
     """What J names point at, through S cameras that stand still."""
 
     maps: Tensor  # (B, J, S, P) logits over the patches
-    evidence: Tensor  # (B, J, 3 S) image coordinates -1 … 1, and how sure each camera is
+    shares: Tensor  # (B, J, S, P) of the patches around the spot on which the cameras agree
+    evidence: Tensor  # (B, J, 3 S) its image coordinates -1 … 1, and how sure each camera is
     places: Tensor  # (B, J, 2) x, y in units of the table
+
+
+class Robot(NamedTuple):
+    """What the robot reads about itself."""
+
+    tool: Tensor  # (B, 3) x, y, z [m]
+    readings: Tensor  # (B, P) all of them, normalized
 
 
 class Found(NamedTuple):
@@ -43,21 +51,25 @@ class Pointers(nn.Module):
     """Names (B, J, D) and patches (B, V, P, D) -> a token for each name, and how it came about.
 
     A token tells where the object is, how far the tool has to go there, and what is seen there.
+    Where the hand hides an object, or has it, the robot's readings tell more than the images.
     """
 
     grid: Tensor
 
-    def __init__(self, cameras: Sequence[str], grid: tuple[int, int], d_model: int) -> None:
+    def __init__(
+        self, cameras: Sequence[str], grid: tuple[int, int], *, n_readings: int, d_model: int
+    ) -> None:
         super().__init__()
         self.taught = Pointing(cameras)
         self.rows, self.columns = grid
+        self.spots = Spots(self.taught, *grid)
         self.norm = nn.LayerNorm(d_model)
         self.query = nn.Linear(d_model, d_model, bias=False)
         self.key = nn.Linear(d_model, d_model)
         self.value = nn.Linear(d_model, d_model)
         n_evidence = 3 * len(self.taught.still)
         self.place = nn.Sequential(
-            nn.Linear(n_evidence, HIDDEN),
+            nn.Linear(n_evidence + n_readings, HIDDEN),
             nn.GELU(),
             nn.Linear(HIDDEN, HIDDEN),
             nn.GELU(),
@@ -71,29 +83,31 @@ class Pointers(nn.Module):
         places = torch.stack([u.repeat(self.rows), v.repeat_interleave(self.columns)], dim=-1)
         self.register_buffer("grid", places, persistent=False)  # (P, 2)
 
-    def forward(self, names: Tensor, patches: Tensor, tool: Tensor) -> Found:
-        """In the newest images of the cameras that stand still; the tool is at x, y (B, 2) [m]."""
+    def forward(self, names: Tensor, patches: Tensor, robot: Robot) -> Found:
+        """In the newest images of the cameras that stand still."""
         newest = patches[:, -self.taught.n_cameras :]  # (B, C, P, D)
         seen: Tensor = self.norm(newest[:, self.taught.still])  # (B, S, P, D)
-        pointed = self.point(names, seen)
-        return Found(self._tokens(pointed, seen, tool), pointed, seen)
+        pointed = self.point(names, seen, robot)
+        return Found(self._tokens(pointed, seen, robot), pointed, seen)
 
-    def point(self, names: Tensor, seen: Tensor) -> Pointed:
+    def point(self, names: Tensor, seen: Tensor, robot: Robot) -> Pointed:
         """Names (B, J, D) or (J, D) in normalized patches (B, S, P, D)."""
         queries = self.query(names) / seen.shape[-1] ** 0.5
         queries = queries.expand(len(seen), -1, -1)[:, None]  # (B, 1, J, D)
         maps = (queries @ self.key(seen).transpose(-2, -1)).transpose(1, 2)  # (B, J, S, P)
-        weights = maps.softmax(dim=-1)
-        where = weights @ self.grid  # (B, J, S, 2)
-        sure = weights.square().sum(dim=-1)  # (B, J, S) 1: one patch only
+        around = self.spots(maps, robot.tool)  # (B, J, S, P)
+        sure = (maps.softmax(dim=-1) * around).sum(dim=-1)  # (B, J, S) 1: nowhere else
+        shares = maps.masked_fill(~around, -torch.inf).softmax(dim=-1)
+        where = shares @ self.grid  # (B, J, S, 2)
         evidence = torch.cat([where.flatten(2), sure], dim=-1)  # (B, J, 3 S)
-        return Pointed(maps, evidence, self.place(evidence))
+        readings = robot.readings[:, None].expand(-1, evidence.shape[1], -1)
+        return Pointed(maps, shares, evidence, self.place(torch.cat([evidence, readings], dim=-1)))
 
-    def _tokens(self, pointed: Pointed, seen: Tensor, tool: Tensor) -> Tensor:
+    def _tokens(self, pointed: Pointed, seen: Tensor, robot: Robot) -> Tensor:
         """(B, J, D) where a name points, how far that is, and what is seen there."""
-        weights = pointed.maps.softmax(dim=-1) / seen.shape[1]
-        shown = weights.flatten(2) @ self.value(seen).flatten(1, 2)  # (B, J, D)
-        way = WAY_GAIN * (pointed.places - to_table_units(tool)[:, None])  # (B, J, 2)
+        shares = pointed.shares / seen.shape[1]
+        shown = shares.flatten(2) @ self.value(seen).flatten(1, 2)  # (B, J, D)
+        way = ways(pointed.places, robot.tool[:, :2])  # (B, J, 2)
         told = self.coordinates(torch.cat([pointed.evidence, pointed.places, way], dim=-1))
         tokens: Tensor = shown + told
         return tokens
@@ -117,7 +131,7 @@ class Pointers(nn.Module):
         """Cross-entropy of the full names (J, L) where objects (B, M, F) are: only one fits."""
         full = looks.sum(dim=-1) > 1.5  # colour and shape
         points = torch.cat([objects[..., POSITION], objects[..., [HEIGHT]]], dim=-1)  # (B, M, 3)
-        patch, inside = self._patch_of(points)  # (B, S, M) each
+        patch, inside = self.spots.patch_of(points)  # (B, S, M) each
         maps = pointed.maps[:, full].permute(0, 2, 3, 1)  # (B, S, P, J)
         index = patch[..., None].expand(-1, -1, -1, maps.shape[-1])
         scores = maps.gather(2, index).log_softmax(dim=-1)  # (B, S, M, J)
@@ -126,11 +140,3 @@ class Pointers(nn.Module):
         allowed = right[:, None] | ~counted[..., None]  # somewhere, so that gradients exist
         share = scores.masked_fill(~allowed, -torch.inf).logsumexp(dim=-1)  # (B, S, M)
         return -masked_mean(share[..., None], counted)
-
-    def _patch_of(self, points: Tensor) -> tuple[Tensor, Tensor]:
-        """The patch (B, S, M) that shows each of these points (B, M, 3), and whether one does."""
-        u, v = self.taught.project(points)  # (B, S, M)
-        inside = (u > 0) & (u < 1) & (v > 0) & (v < 1)
-        column = (u * self.columns).long().clamp(0, self.columns - 1)
-        row = (v * self.rows).long().clamp(0, self.rows - 1)
-        return row * self.columns + column, inside

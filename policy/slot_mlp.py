@@ -25,14 +25,14 @@ from fetchlab.sim.observation import (
     IS_BOX,
     POSITION,
     PROPRIOCEPTION,
+    TOOL,
     ObservationBatch,
 )
 from fetchlab.tokenizers.instruction import Vocabulary
-from fetchlab.tokenizers.objects import object_features, to_table_units
+from fetchlab.tokenizers.objects import object_features, to_table_units, ways
 from fetchlab.tokenizers.proprio import ProprioceptionNormalizer
 
 N_SLOTS = 6
-END_EFFECTOR_XY = slice(PROPRIOCEPTION.index("end_effector_x [m]"), -1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,7 +80,7 @@ class SlotMlpPolicy(ChunkedPolicy):
         self.slot_width = slot_width(config.env_config)
         self.lookup = mlp(n_lookup(config), config.lookup_hidden)
         self.position_head = nn.Linear(found, n_positions)
-        self.control = mlp(found + n_positions + len(PROPRIOCEPTION), config.control_hidden)
+        self.control = mlp(n_control(config), config.control_hidden)
         self.chunk_shape = (config.chunk_size, config.env_config.action_dim)
         n_outputs = config.chunk_size * config.env_config.action_dim
         self.action_head = nn.Linear(config.control_hidden[-1], n_outputs)
@@ -115,7 +115,7 @@ class SlotMlpPolicy(ChunkedPolicy):
     ) -> tuple[Tensor, Tensor, Tensor]:
         if self._config.resample_distractors:
             readings = torch.tensor(observations.proprioception, device=self.device)
-            gripper = to_table_units(readings[:, END_EFFECTOR_XY])  # (B, 2)
+            gripper = to_table_units(readings[:, TOOL][:, POSITION])  # (B, 2)
             objects, mask = resample_distractors(objects, mask, looks, gripper)
         if self._config.permute_colours:
             objects, looks = permute_colours(objects, looks, self.env_config.pairs)
@@ -130,13 +130,18 @@ class SlotMlpPolicy(ChunkedPolicy):
         slots = fill_slots(objects, mask)[..., : self.slot_width]  # (B, 6, ≤ F)
         parts = [slots.flatten(1), looks.flatten(1)]
         parts.append(self.requests.kinds(observations.instructions, self.device))
+        known = []
         if self.requests.has_box:
             parts.append(box_place(objects, mask))  # (B, 3)
+            known.append(parts[-1][:, None, :2])
         found = self.lookup(torch.cat(parts, dim=1))  # (B, hidden)
-        positions = self.position_head(found)  # (B, R · 2)
-        state = torch.cat([found, positions, self.normalize(observations)], dim=1)
-        encoded: Tensor = self.action_head(self.control(state))
-        return encoded.reshape(-1, *self.chunk_shape), positions.unflatten(1, (-1, 2))
+        positions = self.position_head(found).unflatten(1, (-1, 2))  # (B, R, 2)
+        places = torch.cat([positions, *known], dim=1)  # (B, R, 2), and the box's
+        readings = torch.tensor(observations.proprioception, device=self.device)
+        way = ways(places, readings[:, TOOL][:, POSITION]).flatten(1)
+        state = [found, positions.flatten(1), way, self.normalize(observations)]
+        encoded: Tensor = self.action_head(self.control(torch.cat(state, dim=1)))
+        return encoded.reshape(-1, *self.chunk_shape), positions
 
     def _looks(self, observations: ObservationBatch) -> Tensor:
         """(B, R, L) the colours and shapes that the instruction names."""
@@ -150,6 +155,13 @@ def n_lookup(config: SlotMlpConfig) -> int:
     requests = Requests(config.env_config.task)
     slots = N_SLOTS * slot_width(config.env_config)
     return slots + requests.size + (3 if requests.has_box else 0)
+
+
+def n_control(config: SlotMlpConfig) -> int:
+    """How many numbers the control part reads: what was found, the ways there, and the readings."""
+    requests = Requests(config.env_config.task)
+    n_ways = requests.n_named + requests.has_box
+    return config.lookup_hidden[-1] + 2 * (requests.n_named + n_ways) + len(PROPRIOCEPTION)
 
 
 def slot_width(env_config: EnvConfig) -> int:

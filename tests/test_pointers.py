@@ -12,12 +12,12 @@ from tests.factories import make_act_pointers, make_batch, make_observations
 from fetchlab.errors import UserError
 from fetchlab.policy.blocks import BlockConfig
 from fetchlab.policy.named_words import NamedWords, muffled, named_words
-from fetchlab.policy.pointers import Pointed, Pointers
+from fetchlab.policy.pointers import Pointed, Pointers, Robot
 from fetchlab.policy.references import look
 from fetchlab.sim.config import EnvConfig
 from fetchlab.sim.env import Tabletop
 from fetchlab.sim.language import LANGUAGES, Reference, every_reference
-from fetchlab.sim.observation import HEIGHT, LOOK, POSITION, ObservationBatch
+from fetchlab.sim.observation import HEIGHT, LOOK, POSITION, PROPRIOCEPTION, ObservationBatch
 from fetchlab.sim.scene import COLOURS, DIRECTIONS
 from fetchlab.sim.shapes import SHAPES
 from fetchlab.sim.tasks.base import fill
@@ -90,28 +90,55 @@ def test_words_that_name_an_object_are_always_heard() -> None:
 @pytest.fixture
 def pointers() -> Pointers:
     torch.manual_seed(0)
-    return Pointers(CAMERAS, GRID, 16)
+    return Pointers(CAMERAS, GRID, n_readings=len(PROPRIOCEPTION), d_model=16)
+
+
+def robot(x: float = 0.5, y: float = 0.0, z: float = 0.25) -> Robot:
+    return Robot(torch.tensor([[x, y, z]]), torch.zeros(1, len(PROPRIOCEPTION)))
 
 
 def test_the_map_of_a_name_is_the_sum_of_its_words_maps(pointers: Pointers) -> None:
     red, mug, seen = torch.randn(16), torch.randn(16), torch.randn(2, 2, 144, 16)
     with torch.no_grad():
-        maps = pointers.point(torch.stack([red, mug, red + mug]), seen).maps
+        both = Robot(*(one.expand(2, -1) for one in robot()))
+        maps = pointers.point(torch.stack([red, mug, red + mug]), seen, both).maps
     torch.testing.assert_close(maps[:, 2], maps[:, 0] + maps[:, 1])
 
 
 def test_only_the_newest_frame_of_cameras_that_stand_still_is_seen(pointers: Pointers) -> None:
     patches = torch.randn(1, 6, 144, 16)  # two frames of three cameras
-    found = pointers(torch.randn(1, 2, 16), patches, torch.zeros(1, 2))
+    found = pointers(torch.randn(1, 2, 16), patches, robot())
     torch.testing.assert_close(found.seen, pointers.norm(patches[:, 3:5]))
     assert found.tokens.shape == (1, 2, 16)
 
 
 def test_a_token_tells_how_far_the_tool_has_to_go(pointers: Pointers) -> None:
     names, patches = torch.randn(1, 2, 16), torch.randn(1, 3, 144, 16)
-    here, there = (pointers(names, patches, torch.tensor([[x, 0.0]])) for x in (0.4, 0.5))
+    here, there = (pointers(names, patches, robot(x=x)) for x in (0.4, 0.5))
     assert (here.tokens - there.tokens).abs().max() > 1e-3
     torch.testing.assert_close(here.pointed.places, there.pointed.places)
+
+
+def test_one_camera_that_is_wrong_is_outvoted(pointers: Pointers) -> None:
+    """The overhead camera takes something else for it, and the front camera is surer."""
+    spot, other = torch.tensor([[[0.4, 0.15, 0.025]]]), torch.tensor([[[0.6, -0.1, 0.025]]])
+    maps = projected(pointers, spot, sharpness=40.0)
+    maps[:, :, 1] = projected(pointers, other, sharpness=20.0)[:, :, 1]
+    around = pointers.spots(maps, robot().tool)
+    for camera in range(2):
+        patch, _ = pointers.spots.patch_of(spot)
+        wrong, _ = pointers.spots.patch_of(other)
+        assert around[0, 0, camera, patch[0, camera, 0]]
+        assert not around[0, 0, camera, wrong[0, camera, 0]]
+
+
+def test_what_is_held_up_is_found_at_the_tool(pointers: Pointers) -> None:
+    held = torch.tensor([[[0.45, 0.1, 0.35]]])
+    maps = projected(pointers, held, sharpness=60.0)
+    patch, _ = pointers.spots.patch_of(held)
+    for z, found in ((0.35, True), (0.05, False)):  # there; and elsewhere
+        around = pointers.spots(maps, robot(0.45, 0.1, z).tool)
+        assert bool(around[0, 0, :, patch[0, :, 0]].diagonal().all()) == found
 
 
 @pytest.fixture(scope="module")
@@ -136,7 +163,7 @@ def test_a_map_that_is_right_costs_least(pointers: Pointers, scene: ObservationB
 
     def cost(shown: torch.Tensor) -> float:
         maps = projected(pointers, shown, sharpness=100.0)
-        pointed = Pointed(maps, torch.zeros(1, 4, 6), torch.zeros(1, 4, 2))
+        pointed = Pointed(maps, maps, torch.zeros(1, 4, 6), torch.zeros(1, 4, 2))
         return float(pointers.map_loss(pointed, points, known))
 
     right = cost(points)
@@ -150,19 +177,19 @@ def test_naming_costs_least_where_the_right_name_is_brightest(
     objects, present = torch.tensor(scene.objects), torch.tensor(scene.objects_mask)
     pairs = [Reference(colour=c, shape=s) for s in SHAPES for c in COLOURS]
     looks = torch.tensor([look(one) for one in pairs])
-    patch, inside = pointers._patch_of(
+    patch, inside = pointers.spots.patch_of(
         torch.cat([objects[..., POSITION], objects[..., [HEIGHT]]], dim=-1)
     )
     assert inside[:, :, :4].all()
     maps = torch.zeros(1, len(pairs), 2, GRID[0] * GRID[1])
     none = torch.zeros(1, len(pairs), 6), torch.zeros(1, len(pairs), 2)
-    guess = pointers.naming_loss(Pointed(maps, *none), looks, objects, present)
+    guess = pointers.naming_loss(Pointed(maps, maps, *none), looks, objects, present)
     assert float(guess) == pytest.approx(np.log(len(pairs)))
     for row in range(4):
         name = int((objects[0, row, LOOK] @ looks.T).argmax())
         for camera in range(2):
             maps[0, name, camera, patch[0, camera, row]] = 20.0
-    sure = pointers.naming_loss(Pointed(maps, *none), looks, objects, present)
+    sure = pointers.naming_loss(Pointed(maps, maps, *none), looks, objects, present)
     assert float(sure) < 0.7 < float(guess)  # two objects may share a patch
 
 

@@ -12,6 +12,7 @@ from fetchlab.tokenizers.base import TokenGroup
 
 AREA_CENTRE = (sum(AREA_X) / 2, sum(AREA_Y) / 2)  # of the part of the table with objects [m]
 TABLE_UNIT = 0.4  # half an edge of the table [m]
+WAY_GAIN = 4.0
 N_FEATURES = len(OBJECT_FEATURES[POLICY_FEATURES])  # F: of an object, as policies know it
 
 
@@ -23,6 +24,12 @@ def to_table_units(xy: Tensor) -> Tensor:
 def from_table_units(xy: Tensor) -> Tensor:
     """The way back, to metres in the robot's frame."""
     return xy * TABLE_UNIT + xy.new_tensor(AREA_CENTRE)  # (…, 2)
+
+
+def ways(places: Tensor, tool: Tensor) -> Tensor:
+    """From the tool, x, y (B, 2) [m], to places (B, J, 2) in units of the table; larger than they
+    are, since they are short and matter to the millimetre."""
+    return WAY_GAIN * (places - to_table_units(tool)[:, None])  # (B, J, 2)
 
 
 class ObjectTokenizer(nn.Module):
