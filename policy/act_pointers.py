@@ -58,6 +58,8 @@ class ActPointersConfig(ActConfig):
     """of the distance from where the simulator has the objects"""
     map_weight: float = 0.5
     """of the maps' cross-entropy with the patches that show them"""
+    spot_weight: float = 0.25
+    """of the cross-entropy of what the cameras say together with the spots where they are"""
     naming_weight: float = 0.25
     """of telling what each object's patch shows"""
     words_weight: float = 0.5
@@ -198,9 +200,11 @@ class ActPointersPolicy(ActPolicy):
         every = Pointed(*(torch.cat(one, dim=1) for one in both))
         targets = self._targets(observations, objects, present)
         naming = pointers.naming_loss(phrases, self.looks, objects, present)
+        spots = pointers.spots.loss(every.fits, self._robot(observations).tool, *targets)
         return [
             ("place_l1", pointers.place_loss(every, *targets), weights.place_weight),
             ("map", pointers.map_loss(every, *targets), weights.map_weight),
+            ("spot", spots, weights.spot_weight),
             ("naming", naming, weights.naming_weight),
         ]
 

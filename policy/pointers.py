@@ -27,6 +27,7 @@ class Pointed(NamedTuple):
     """What J names point at, through S cameras that stand still."""
 
     maps: Tensor  # (B, J, S, P) logits over the patches
+    fits: Tensor  # (B, J, C + 1) logits of the spots on the table, and of the tool
     shares: Tensor  # (B, J, S, P) of the patches around the spot on which the cameras agree
     evidence: Tensor  # (B, J, 3 S) its image coordinates -1 … 1, and how sure each camera is
     places: Tensor  # (B, J, 2) x, y in units of the table
@@ -95,13 +96,15 @@ class Pointers(nn.Module):
         queries = self.query(names) / seen.shape[-1] ** 0.5
         queries = queries.expand(len(seen), -1, -1)[:, None]  # (B, 1, J, D)
         maps = (queries @ self.key(seen).transpose(-2, -1)).transpose(1, 2)  # (B, J, S, P)
-        around = self.spots(maps, robot.tool)  # (B, J, S, P)
+        fits = self.spots(maps, robot.tool)  # (B, J, C + 1)
+        around = self.spots.around(fits, robot.tool)  # (B, J, S, P)
         sure = (maps.softmax(dim=-1) * around).sum(dim=-1)  # (B, J, S) 1: nowhere else
         shares = maps.masked_fill(~around, -torch.inf).softmax(dim=-1)
         where = shares @ self.grid  # (B, J, S, 2)
         evidence = torch.cat([where.flatten(2), sure], dim=-1)  # (B, J, 3 S)
         readings = robot.readings[:, None].expand(-1, evidence.shape[1], -1)
-        return Pointed(maps, shares, evidence, self.place(torch.cat([evidence, readings], dim=-1)))
+        places = self.place(torch.cat([evidence, readings], dim=-1))
+        return Pointed(maps, fits, shares, evidence, places)
 
     def _tokens(self, pointed: Pointed, seen: Tensor, robot: Robot) -> Tensor:
         """(B, J, D) where a name points, how far that is, and what is seen there."""

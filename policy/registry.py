@@ -74,10 +74,10 @@ POLICIES: Mapping[str, PolicyEntry] = {
         description="act with a pointer to each named object: for tasks that name two",
         policy_class=_act_pointers,
         training={
-            "steps": 10_000,
+            "steps": 8000,
             "batch_size": 16,
             "learning_rate": 2.5e-3,
-            "ema_decay": 0.998,
+            "ema_decay": 0.99,
             "eval_every": 1000,
             "save_every": 1000,
         },

@@ -10,16 +10,23 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from fetchlab.policy.actions import masked_mean
 from fetchlab.policy.pointing import Pointing
 
 # Spots on the table: from, to, and how far apart; and the height of an object's middle [m].
 ALONG, ACROSS, APART, HEIGHT = (0.15, 0.78), (-0.38, 0.38), 0.03, 0.025
-NEAR = 2.5  # patches from the spot that belong to it
+NEAR = 2.5  # patches from a spot that belong to it
+CLOSE = 0.04  # spots this close to an object are right [m]
 
 
 class Spots(nn.Module):
-    """Maps (B, J, S, P) -> the patches (B, J, S, P) around the spot on which the cameras agree."""
+    """Maps (B, J, S, P) -> how well each of C spots on the table, and the tool, fits (B, J, C + 1).
 
+    The product of what the cameras say, trained as such: a camera that cannot see a spot has to
+    learn to say nothing about it.
+    """
+
+    places: Tensor
     patches: Tensor
     near: Tensor
 
@@ -27,25 +34,40 @@ class Spots(nn.Module):
         super().__init__()
         self.taught, self.rows, self.columns = taught, rows, columns
         x, y = (torch.arange(start, end, APART) for start, end in (ALONG, ACROSS))
-        spots = torch.cartesian_prod(x, y)  # (C, 2)
-        spots = torch.cat([spots, torch.full_like(spots[:, :1], HEIGHT)], dim=1)
-        patches, _ = self.patch_of(spots[None])
-        self.register_buffer("patches", patches, persistent=False)  # (1, S, C)
+        places = torch.cartesian_prod(x, y)  # (C, 2)
+        places = torch.cat([places, torch.full_like(places[:, :1], HEIGHT)], dim=1)
+        self.register_buffer("places", places[None], persistent=False)  # (1, C, 3)
+        self.register_buffer("patches", self.patch_of(places[None])[0], persistent=False)
         cells = torch.cartesian_prod(torch.arange(rows), torch.arange(columns))  # (P, 2)
         near = (cells[:, None] - cells).abs().amax(dim=-1) < NEAR
         self.register_buffer("near", near, persistent=False)  # (P, P)
 
-    @torch.no_grad()
     def forward(self, maps: Tensor, tool: Tensor) -> Tensor:
-        """Logits of the maps, and x, y, z (B, 3) of the tool [m]; True where a patch is near."""
-        held, _ = self.patch_of(tool[:, None])  # (B, S, 1)
-        patches = torch.cat([self.patches.expand(len(held), -1, -1), held], dim=-1)  # (B, S, C + 1)
+        """Logits (B, J, C + 1) from logits of the maps, and x, y, z (B, 3) of the tool [m]."""
         said = maps.log_softmax(dim=-1).transpose(1, 2)  # (B, S, J, P)
-        index = patches[:, :, None].expand(-1, -1, said.shape[2], -1)
-        agreed = said.gather(-1, index).sum(dim=1)  # (B, J, C + 1)
-        best = agreed.argmax(dim=-1)[:, None].expand(-1, patches.shape[1], -1)  # (B, S, J)
-        around: Tensor = self.near[patches.gather(-1, best)].transpose(1, 2)
-        return around  # (B, J, S, P)
+        index = self._patches(tool)[:, :, None].expand(-1, -1, said.shape[2], -1)
+        return said.gather(-1, index).sum(dim=1)
+
+    def around(self, fits: Tensor, tool: Tensor) -> Tensor:
+        """(B, J, S, P) which patches are near the spot that fits best (B, J, C + 1)."""
+        patches = self._patches(tool)  # (B, S, C + 1)
+        best = fits.argmax(dim=-1)[:, None].expand(-1, patches.shape[1], -1)  # (B, S, J)
+        result: Tensor = self.near[patches.gather(-1, best)].transpose(1, 2)
+        return result
+
+    def loss(self, fits: Tensor, tool: Tensor, positions: Tensor, known: Tensor) -> Tensor:
+        """Cross-entropy with the spots close to x, y, z (B, J, 3) [m], where they are known."""
+        places = torch.cat([self.places.expand(len(tool), -1, -1), tool[:, None]], dim=1)
+        right = torch.cdist(positions, places) < CLOSE  # (B, J, C + 1)
+        known = known & right.any(dim=-1)
+        right = right | ~known[..., None]  # somewhere, so that gradients exist
+        share = fits.masked_fill(~right, -torch.inf).logsumexp(-1) - fits.logsumexp(-1)  # (B, J)
+        return -masked_mean(share[..., None], known)
+
+    def _patches(self, tool: Tensor) -> Tensor:
+        """(B, S, C + 1) which patch of each camera shows each spot, and the tool."""
+        held, _ = self.patch_of(tool[:, None])  # (B, S, 1)
+        return torch.cat([self.patches.expand(len(held), -1, -1), held], dim=-1)
 
     def patch_of(self, points: Tensor) -> tuple[Tensor, Tensor]:
         """The patch (B, S, M) that shows each of these points (B, M, 3), and whether one does."""

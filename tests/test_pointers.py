@@ -124,7 +124,7 @@ def test_one_camera_that_is_wrong_is_outvoted(pointers: Pointers) -> None:
     spot, other = torch.tensor([[[0.4, 0.15, 0.025]]]), torch.tensor([[[0.6, -0.1, 0.025]]])
     maps = projected(pointers, spot, sharpness=40.0)
     maps[:, :, 1] = projected(pointers, other, sharpness=20.0)[:, :, 1]
-    around = pointers.spots(maps, robot().tool)
+    around = pointers.spots.around(pointers.spots(maps, robot().tool), robot().tool)
     for camera in range(2):
         patch, _ = pointers.spots.patch_of(spot)
         wrong, _ = pointers.spots.patch_of(other)
@@ -137,7 +137,8 @@ def test_what_is_held_up_is_found_at_the_tool(pointers: Pointers) -> None:
     maps = projected(pointers, held, sharpness=60.0)
     patch, _ = pointers.spots.patch_of(held)
     for z, found in ((0.35, True), (0.05, False)):  # there; and elsewhere
-        around = pointers.spots(maps, robot(0.45, 0.1, z).tool)
+        tool = robot(0.45, 0.1, z).tool
+        around = pointers.spots.around(pointers.spots(maps, tool), tool)
         assert bool(around[0, 0, :, patch[0, :, 0]].diagonal().all()) == found
 
 
@@ -163,7 +164,7 @@ def test_a_map_that_is_right_costs_least(pointers: Pointers, scene: ObservationB
 
     def cost(shown: torch.Tensor) -> float:
         maps = projected(pointers, shown, sharpness=100.0)
-        pointed = Pointed(maps, maps, torch.zeros(1, 4, 6), torch.zeros(1, 4, 2))
+        pointed = Pointed(maps, maps, maps, torch.zeros(1, 4, 6), torch.zeros(1, 4, 2))
         return float(pointers.map_loss(pointed, points, known))
 
     right = cost(points)
@@ -183,13 +184,13 @@ def test_naming_costs_least_where_the_right_name_is_brightest(
     assert inside[:, :, :4].all()
     maps = torch.zeros(1, len(pairs), 2, GRID[0] * GRID[1])
     none = torch.zeros(1, len(pairs), 6), torch.zeros(1, len(pairs), 2)
-    guess = pointers.naming_loss(Pointed(maps, maps, *none), looks, objects, present)
+    guess = pointers.naming_loss(Pointed(maps, maps, maps, *none), looks, objects, present)
     assert float(guess) == pytest.approx(np.log(len(pairs)))
     for row in range(4):
         name = int((objects[0, row, LOOK] @ looks.T).argmax())
         for camera in range(2):
             maps[0, name, camera, patch[0, camera, row]] = 20.0
-    sure = pointers.naming_loss(Pointed(maps, maps, *none), looks, objects, present)
+    sure = pointers.naming_loss(Pointed(maps, maps, maps, *none), looks, objects, present)
     assert float(sure) < 0.7 < float(guess)  # two objects may share a patch
 
 
