@@ -96,8 +96,7 @@ class Pointers(nn.Module):
         queries = self.query(names) / seen.shape[-1] ** 0.5
         queries = queries.expand(len(seen), -1, -1)[:, None]  # (B, 1, J, D)
         maps = (queries @ self.key(seen).transpose(-2, -1)).transpose(1, 2)  # (B, J, S, P)
-        fits = self.spots(maps, robot.tool)  # (B, J, C + 1)
-        around = self.spots.around(fits, robot.tool)  # (B, J, S, P)
+        fits, around = self.spots(maps, robot.tool)  # (B, J, C + 1), (B, J, S, P)
         sure = (maps.softmax(dim=-1) * around).sum(dim=-1)  # (B, J, S) 1: nowhere else
         shares = maps.masked_fill(~around, -torch.inf).softmax(dim=-1)
         where = shares @ self.grid  # (B, J, S, 2)

@@ -42,18 +42,18 @@ class Spots(nn.Module):
         near = (cells[:, None] - cells).abs().amax(dim=-1) < NEAR
         self.register_buffer("near", near, persistent=False)  # (P, P)
 
-    def forward(self, maps: Tensor, tool: Tensor) -> Tensor:
-        """Logits (B, J, C + 1) from logits of the maps, and x, y, z (B, 3) of the tool [m]."""
-        said = maps.log_softmax(dim=-1).transpose(1, 2)  # (B, S, J, P)
-        index = self._patches(tool)[:, :, None].expand(-1, -1, said.shape[2], -1)
-        return said.gather(-1, index).sum(dim=1)
+    def forward(self, maps: Tensor, tool: Tensor) -> tuple[Tensor, Tensor]:
+        """From logits of the maps, and x, y, z (B, 3) of the tool [m].
 
-    def around(self, fits: Tensor, tool: Tensor) -> Tensor:
-        """(B, J, S, P) which patches are near the spot that fits best (B, J, C + 1)."""
-        patches = self._patches(tool)  # (B, S, C + 1)
+        How well each spot fits, as logits (B, J, C + 1), and which patches (B, J, S, P) are near
+        the one that fits best.
+        """
+        held, _ = self.patch_of(tool[:, None])  # (B, S, 1)
+        patches = torch.cat([self.patches.expand(len(held), -1, -1), held], dim=-1)  # (B, S, C + 1)
+        said = maps.log_softmax(dim=-1).transpose(1, 2)  # (B, S, J, P)
+        fits = said.gather(-1, patches[:, :, None].expand(-1, -1, said.shape[2], -1)).sum(dim=1)
         best = fits.argmax(dim=-1)[:, None].expand(-1, patches.shape[1], -1)  # (B, S, J)
-        result: Tensor = self.near[patches.gather(-1, best)].transpose(1, 2)
-        return result
+        return fits, self.near[patches.gather(-1, best)].transpose(1, 2)
 
     def loss(self, fits: Tensor, tool: Tensor, positions: Tensor, known: Tensor) -> Tensor:
         """Cross-entropy with the spots close to x, y, z (B, J, 3) [m], where they are known."""
@@ -63,11 +63,6 @@ class Spots(nn.Module):
         right = right | ~known[..., None]  # somewhere, so that gradients exist
         share = fits.masked_fill(~right, -torch.inf).logsumexp(-1) - fits.logsumexp(-1)  # (B, J)
         return -masked_mean(share[..., None], known)
-
-    def _patches(self, tool: Tensor) -> Tensor:
-        """(B, S, C + 1) which patch of each camera shows each spot, and the tool."""
-        held, _ = self.patch_of(tool[:, None])  # (B, S, 1)
-        return torch.cat([self.patches.expand(len(held), -1, -1), held], dim=-1)
 
     def patch_of(self, points: Tensor) -> tuple[Tensor, Tensor]:
         """The patch (B, S, M) that shows each of these points (B, M, 3), and whether one does."""

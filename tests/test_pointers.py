@@ -124,7 +124,7 @@ def test_one_camera_that_is_wrong_is_outvoted(pointers: Pointers) -> None:
     spot, other = torch.tensor([[[0.4, 0.15, 0.025]]]), torch.tensor([[[0.6, -0.1, 0.025]]])
     maps = projected(pointers, spot, sharpness=40.0)
     maps[:, :, 1] = projected(pointers, other, sharpness=20.0)[:, :, 1]
-    around = pointers.spots.around(pointers.spots(maps, robot().tool), robot().tool)
+    _, around = pointers.spots(maps, robot().tool)
     for camera in range(2):
         patch, _ = pointers.spots.patch_of(spot)
         wrong, _ = pointers.spots.patch_of(other)
@@ -138,7 +138,7 @@ def test_what_is_held_up_is_found_at_the_tool(pointers: Pointers) -> None:
     patch, _ = pointers.spots.patch_of(held)
     for z, found in ((0.35, True), (0.05, False)):  # there; and elsewhere
         tool = robot(0.45, 0.1, z).tool
-        around = pointers.spots.around(pointers.spots(maps, tool), tool)
+        _, around = pointers.spots(maps, tool)
         assert bool(around[0, 0, :, patch[0, :, 0]].diagonal().all()) == found
 
 
