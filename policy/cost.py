@@ -156,7 +156,8 @@ def pointing(config: ActPointersConfig, n_names: int) -> Part:
     return (
         norm(width)
         + query
-        + linear(n_patches, width, width) * 2  # keys and values
+        + linear(n_patches, width, width)  # keys
+        + linear(n_names, width, width)  # what is seen there
         + scores(n_names, n_patches, width)
         + centres
         + tool

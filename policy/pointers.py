@@ -108,7 +108,7 @@ class Pointers(nn.Module):
     def _tokens(self, pointed: Pointed, seen: Tensor, robot: Robot) -> Tensor:
         """(B, J, D) where a name points, how far that is, and what is seen there."""
         shares = pointed.shares / seen.shape[1]
-        shown = shares.flatten(2) @ self.value(seen).flatten(1, 2)  # (B, J, D)
+        shown = self.value(shares.flatten(2) @ seen.flatten(1, 2))  # (B, J, D)
         way = ways(pointed.places, robot.tool[:, :2])  # (B, J, 2)
         told = self.coordinates(torch.cat([pointed.evidence, pointed.places, way], dim=-1))
         tokens: Tensor = shown + told
