@@ -17,6 +17,7 @@ from fetchlab.errors import UserError
 from fetchlab.policy.act import ActConfig, ActPolicy
 from fetchlab.policy.base import Array, Statistics, TrainingBatch
 from fetchlab.policy.learned import evaluating
+from fetchlab.policy.mirror import mirrored
 from fetchlab.policy.named_words import NamedWords, muffled
 from fetchlab.policy.pointers import Found, Pointed, Pointers, Robot
 from fetchlab.policy.references import Requests, are_meant, look
@@ -67,6 +68,9 @@ class ActPointersConfig(ActConfig):
     word_dropout: float = 0.15
     """chance in training that a word which names no object is not heard: people say it otherwise"""
 
+    mirror: float = 0.5
+    """chance in training that a demonstration is seen in the mirror: more scenes from as many"""
+
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.inputs != "pixels":
@@ -77,8 +81,9 @@ class ActPointersConfig(ActConfig):
                 f"pointers need a camera that stands still, {' or '.join(still)}, got "
                 f"{', '.join(cameras)}: collect with --cameras {' '.join((still[0], *cameras))}"
             )
-        if not 0 <= self.word_dropout < 1:
-            raise UserError(f"word_dropout must be 0 to below 1, got {self.word_dropout}")
+        for name in ("word_dropout", "mirror"):
+            if not 0 <= getattr(self, name) < 1:
+                raise UserError(f"{name} must be 0 to below 1, got {getattr(self, name)}")
         if self.position_query_weight or self.pointing_weight:
             raise UserError("pointers take the place of position queries: leave their weights at 0")
         if not self.phrases:
@@ -116,6 +121,7 @@ class ActPointersPolicy(ActPolicy):
 
     def loss(self, batch: TrainingBatch) -> tuple[Tensor, dict[str, Tensor]]:
         """Imitation, and the weighted lessons of the pointers."""
+        batch = self._as_seen(batch)
         observations = batch.observations
         heard = replace(observations, instructions=self._as_heard(observations.instructions))
         seen = self._look(heard)
@@ -129,6 +135,13 @@ class ActPointersPolicy(ActPolicy):
             loss = loss + weight * lesson
             metrics[name] = lesson.detach()
         return loss, metrics
+
+    def _as_seen(self, batch: TrainingBatch) -> TrainingBatch:
+        """In training, some demonstrations are seen in the mirror."""
+        if not self.training or not self._weights.mirror:
+            return batch
+        rows = torch.rand(len(batch)) < self._weights.mirror
+        return mirrored(batch, rows.numpy(), self.env_config.action_mode)
 
     def _as_heard(self, sentences: Sequence[str]) -> tuple[str, ...]:
         """Sentences as they reach the policy: in training, some words do not."""
