@@ -73,6 +73,7 @@ POLICIES: Mapping[str, PolicyEntry] = {
     "act_pointers": PolicyEntry(
         description="act with a pointer to each named object: for tasks that name two",
         policy_class=_act_pointers,
+        settings={"n_action_steps": 4},
         training={
             "steps": 8000,
             "batch_size": 16,
