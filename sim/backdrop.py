@@ -6,9 +6,10 @@ looks the same in every step. The pixels are those of an image drawn whole.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from fetchlab.sim.cameras import View
 from fetchlab.sim.pictures import Depth, Image, Light, colours, distances
 
-MOST_KEPT = 8  # backdrops: cameras of a changed place come with every episode, and do not return
+MOST_KEPT = 64  # backdrops: cameras that moved come with every episode, and do not return
 
 Rendered = tuple[Any, ...]  # width, height, colours, depth buffer, …, as the engine gives them
 
@@ -47,8 +48,8 @@ class Shot:
         return distances(self.buffer, width, height)
 
 
-Draw = Callable[[View, int, Light], Shot]
-"""draws the bare table as it is painted now"""
+Draw = Callable[[View, int, Light, tuple[float, ...]], Shot]
+"""draws the bare table in this colour"""
 
 
 class Backdrops:
@@ -65,5 +66,20 @@ class Backdrops:
         if key not in self._kept:
             while len(self._kept) >= MOST_KEPT:
                 del self._kept[next(iter(self._kept))]  # the oldest
-            self._kept[key] = self._draw(view, size, light)
+            self._kept[key] = self._draw(view, size, light, rgba)
         return self._kept[key]
+
+
+class EmptyTable(Protocol):
+    """A world before anything is put there."""
+
+    def empty_shot(self, view: View, size: int, light: Light, rgba: tuple[float, ...]) -> Shot: ...
+
+
+@functools.cache
+def backdrops_of(process: int, lay: Callable[[], EmptyTable], table_size: float) -> Backdrops:
+    """Those of all worlds of a process with such a table: an engine of their own takes 36 MB.
+
+    After a fork another one is needed.
+    """
+    return Backdrops(lay().empty_shot)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fetchlab.sim.backdrop import Backdrops, Shot
+from fetchlab.sim.backdrop import Shot, backdrops_of
 from fetchlab.sim.cameras import View
 from fetchlab.sim.geometry import Box, Geometry, Plates, Solid, Surface, upright
 from fetchlab.sim.pictures import FAR, NEAR, Light, Picture
@@ -56,15 +57,11 @@ class World:
         half, place = TABLE_SIZE / 2, (*TABLE_CENTRE, -0.02)
         self._table_place, self._table_rgba = place, TABLE_RGBA
         self.add_body(TABLE, Box((half, half, 0.02)), Surface(0.8), 0, place, 0, TABLE_RGBA)
-        self._bare: World | None = None  # with nothing but the table
-        self._backdrops = Backdrops(self._bare_table)
 
     def close(self) -> None:
         if self._client >= 0:
             pybullet.disconnect(physicsClientId=self._client)
             self._client = -1
-        if self._bare is not None:
-            self._bare.close()
 
     def step(self, n_substeps: int) -> None:
         for _ in range(n_substeps):
@@ -259,17 +256,18 @@ class World:
 
     def still_shot(self, view: View, size: int, light: Light) -> Shot:
         """The same pixels, sooner, for a viewpoint that comes again: its table is drawn once."""
-        backdrop = self._backdrops.behind(view, size, light, self._table_rgba)
+        backdrops = backdrops_of(os.getpid(), World, TABLE_SIZE)
+        backdrop = backdrops.behind(view, size, light, self._table_rgba)
         # Between two steps of physics this changes nothing but what cameras see.
         self.set_down(TABLE, OUT_OF_SIGHT, 0)
         rest = self.shot(view, size, size, light)
         self.set_down(TABLE, self._table_place, 0)
         return rest.before(backdrop)
 
-    def _bare_table(self, view: View, size: int, light: Light) -> Shot:
-        self._bare = self._bare or World()
-        self._bare.paint(TABLE, self._table_rgba)
-        return self._bare.shot(view, size, size, light)
+    def empty_shot(self, view: View, size: int, light: Light, rgba: tuple[float, ...]) -> Shot:
+        """What it shows with a table of this colour, if nothing has been put there."""
+        self.paint(TABLE, rgba)
+        return self.shot(view, size, size, light)
 
     def picture(self, view: View, width: int, height: int, light: Light) -> Picture:
         """Colours, depth and segmentation from this viewpoint."""
