@@ -67,7 +67,6 @@ class ActPointersConfig(ActConfig):
     """of telling which words name an object"""
     word_dropout: float = 0.15
     """chance in training that a word which names no object is not heard: people say it otherwise"""
-
     mirror: float = 0.5
     """chance in training that a demonstration is seen in the mirror: more scenes from as many"""
 
@@ -96,6 +95,7 @@ class Look(NamedTuple):
     context: TokenGroup  # (B, N, D)
     gates: Tensor  # (B, R, L) logits: which words name which object
     found: Found  # the R named objects, and the box if the task has one
+    robot: Robot
 
 
 class ActPointersPolicy(ActPolicy):
@@ -156,7 +156,7 @@ class ActPointersPolicy(ActPolicy):
     def positions(self, observations: ObservationBatch) -> Array:
         """(B, J, 2) where the policy believes the object of each phrase to be [m]."""
         with evaluating(self):
-            pointed = self._point_at_phrases(self._look(observations), observations)
+            pointed = self._point_at_phrases(self._look(observations))
             found: Array = from_table_units(pointed.places).cpu().numpy()
         return found
 
@@ -169,12 +169,13 @@ class ActPointersPolicy(ActPolicy):
         assert isinstance(self.eyes, PatchTokenizer)
         patches = self.eyes.patches(observations)  # (B, V, P, D)
         gates, names = self._names(observations)
-        found = self.pointers(names, patches, self._robot(observations))
+        robot = self._robot(observations)
+        found = self.pointers(names, patches, robot)
         told = everywhere(found.tokens + self.roles)  # (B, R, D)
         groups = [self.eyes.placed(patches), self.proprioception(observations), told]
         context = TokenGroup.concatenate(groups)
         tokens = self.context_norm(self.encoder(context.tokens, context.mask))
-        return Look(TokenGroup(tokens, context.mask), gates, found)
+        return Look(TokenGroup(tokens, context.mask), gates, found, robot)
 
     def _robot(self, observations: ObservationBatch) -> Robot:
         tool = torch.tensor(observations.proprioception[:, TOOL], device=self.device)
@@ -197,9 +198,9 @@ class ActPointersPolicy(ActPolicy):
         mask = self.instruction.meanings(heard.instructions).mask
         return self.named_words.loss(seen.gates, said.instructions, mask)
 
-    def _point_at_phrases(self, seen: Look, observations: ObservationBatch) -> Pointed:
+    def _point_at_phrases(self, seen: Look) -> Pointed:
         names = self.instruction.meanings(self._weights.phrases).tokens.sum(dim=1)  # (J, D)
-        return self.pointers.point(names, seen.found.seen, self._robot(observations))
+        return self.pointers.point(names, seen.found.seen, seen.robot)
 
     def _pointer_losses(
         self, seen: Look, observations: ObservationBatch
@@ -208,12 +209,12 @@ class ActPointersPolicy(ActPolicy):
         weights, pointers = self._weights, self.pointers
         objects = torch.tensor(observations.objects, device=self.device)  # (B, M, F)
         present = torch.tensor(observations.objects_mask, device=self.device)
-        phrases = self._point_at_phrases(seen, observations)
+        phrases = self._point_at_phrases(seen)
         both = zip(phrases, seen.found.pointed, strict=True)
         every = Pointed(*(torch.cat(one, dim=1) for one in both))
         targets = self._targets(observations, objects, present)
         naming = pointers.naming_loss(phrases, self.looks, objects, present)
-        spots = pointers.spots.loss(every.fits, self._robot(observations).tool, *targets)
+        spots = pointers.spots.loss(every.fits, seen.robot.tool, *targets)
         return [
             ("place_l1", pointers.place_loss(every, *targets), weights.place_weight),
             ("map", pointers.map_loss(every, *targets), weights.map_weight),

@@ -6,7 +6,10 @@ Only the light comes from the other side, and the arm's own links are not quite 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,17 +31,23 @@ Rows = NDArray[np.bool_]
 def mirrored(batch: TrainingBatch, rows: Rows, action_mode: str) -> TrainingBatch:
     """The batch with these rows (B,) seen in the mirror."""
     seen = batch.observations
-    actions = batch.actions.copy()
-    actions[rows] = _actions(actions[rows], action_mode)
     pairs = zip(seen.instructions, rows.tolist(), strict=True)
     observations = ObservationBatch(
-        images=np.where(rows[:, None, None, None, None], _images(seen.images), seen.images),
-        proprioception=_where(rows, _readings(seen.proprioception), seen.proprioception),
-        objects=_where(rows, _objects(seen.objects), seen.objects),
+        images=_turned(seen.images, rows, _images),
+        proprioception=_turned(seen.proprioception, rows, _readings),
+        objects=_turned(seen.objects, rows, _objects),
         objects_mask=seen.objects_mask,
         instructions=tuple(words(said) if turned else said for said, turned in pairs),
     )
+    actions = _turned(batch.actions, rows, partial(_actions, action_mode=action_mode))
     return replace(batch, observations=observations, actions=actions)
+
+
+def _turned(values: NDArray[Any], rows: Rows, turn: Callable[[Any], NDArray[Any]]) -> NDArray[Any]:
+    """A copy in which these rows are turned."""
+    turned = values.copy()
+    turned[rows] = turn(values[rows])
+    return turned
 
 
 def words(sentence: str) -> str:
@@ -82,8 +91,3 @@ def _objects(objects: Array) -> Array:
     turned = objects.copy()  # (B, M, F)
     turned[..., [OBJECT_FEATURES.index(feature) for feature in TURNED]] *= -1
     return turned
-
-
-def _where(rows: Rows, there: Array, here: Array) -> Array:
-    chosen: Array = np.where(rows.reshape(-1, *[1] * (here.ndim - 1)), there, here)
-    return chosen

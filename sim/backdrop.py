@@ -33,7 +33,7 @@ class Shot:
     def of(cls, rendered: Rendered) -> Shot:
         width, height, rgba, buffer = rendered[:4]
         # A PyBullet built without numpy returns tuples.
-        depth = np.array(buffer, dtype=np.float32).reshape(height, width)
+        depth = np.asarray(buffer, dtype=np.float32).reshape(height, width)
         return cls(colours(rgba, width, height), depth)
 
     def before(self, backdrop: Shot) -> Shot:
