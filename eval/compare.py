@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import tyro
 
 from fetchlab.errors import UserError
+from fetchlab.eval.arms import NOMINAL
 from fetchlab.eval.fingerprint import refuse_difference
 from fetchlab.eval.results import Cell, Results, read_results, world, write_whole
 from fetchlab.eval.statistics import Comparison, compare_outcomes
-from fetchlab.eval.suites import NOMINAL
 from fetchlab.eval.tables import percent, spaced, widest_word
 from fetchlab.train.provenance import in_words
 

@@ -129,6 +129,8 @@ def policy_config(config: CostConfig) -> PolicyConfig:
             f"policy {base.name} sees no images: leave out "
             f"{', '.join('--' + name.replace('_', '-') for name in changed)}"
         )
+    if "history" in changed:  # the recent frames are as many tokens, and as many as one likes
+        changed["memory"] = "recent"
     return replace(base, env_config=replace(base.env_config, **changed))
 
 
@@ -140,7 +142,7 @@ def registered_or_trained(source: str, made_for: Mapping[str, Any]) -> PolicyCon
     if source in POLICIES and not Path(source).is_dir():
         cameras = EnvConfig().cameras if entry(source).sees_images else ()
         asked = {name: value for name, value in made_for.items() if value is not None}
-        return build_config(source, EnvConfig(cameras=cameras, **asked))
+        return build_config(source, EnvConfig(cameras=cameras, **asked, **entry(source).past))
     chosen_world(source, made_for)
     policy: Any = load_policy(source)
     config: PolicyConfig = policy.config

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -113,7 +113,7 @@ class Gazes:
     def __init__(self, policy: Watchable, worlds: SyncVectorEnv, first_episode: int = 0) -> None:
         self.looks: list[Look] = []
         self._policy, self._worlds, self._first = policy, worlds, first_episode
-        self._past: dict[int, deque[Numbers]] = {}  # slot -> shares of the frames it remembers
+        self._past: dict[int, list[Numbers]] = {}  # slot -> shares of all frames so far
 
     def watch(self, moment: Moment) -> None:
         """Note what every head looks at before this decision."""
@@ -123,18 +123,19 @@ class Gazes:
         for row, slot in enumerate(moment.slots):
             env = self._worlds.envs[slot].unwrapped
             assert isinstance(env, Tabletop)
-            shares = self._remember(slot, frame_shares(env, (rows, columns)), env.config.history)
+            shares = self._remember(slot, frame_shares(env, (rows, columns)), env.config.memory)
             phase = phase_of(moment.observations[row], env.scene.target)
             looked = weights[:, row].astype(np.float64)
             self.looks.append(look(looked, shares, self._first + slot, phase))
 
-    def _remember(self, slot: int, shares: Numbers, history: int) -> Numbers:
+    def _remember(self, slot: int, shares: Numbers, memory: str) -> Numbers:
         """(T, C, rows, columns, 5) of the frames that the policy sees, as the simulator keeps."""
-        if slot not in self._past:
-            self._past[slot] = deque([shares] * history, maxlen=history)
-        else:
-            self._past[slot].append(shares)
-        return np.stack(self._past[slot])
+        past, n = self._past.setdefault(slot, []), self._policy.n_frames
+        past.append(shares)
+        shown = [*[past[0]] * n, *past][-n:]
+        if memory == "first" and n > 1:
+            shown[0] = past[0]
+        return np.stack(shown)
 
 
 def frame_shares(env: Tabletop, grid: tuple[int, int]) -> Numbers:

@@ -22,6 +22,11 @@ STRENGTH = 0.75  # how much of the strongest spot's colour covers the picture
 class Watchable(Protocol):
     """A policy whose attention over camera patches can be seen."""
 
+    @property
+    def n_frames(self) -> int:
+        """How many frames of its memory make patches that can be looked at, the newest last."""
+        ...
+
     def attention(self, observations: ObservationBatch) -> Sequence[Any]:
         """Of each decoder layer, a tensor (B, H, K, N)."""
         ...

@@ -8,11 +8,12 @@ from typing import Any
 
 from fetchlab.errors import UserError, unknown
 from fetchlab.eval.ablation import ABLATIONS
+from fetchlab.eval.arms import NEEDS, NOMINAL, Arm, Suite
 from fetchlab.eval.parallel import Played, Role, Shard, load, play_shards, split
 from fetchlab.eval.results import Cell, CellKey, Swap
 from fetchlab.eval.rollout import EpisodeSpec
 from fetchlab.eval.statistics import wilson
-from fetchlab.eval.suites import NEEDS, NOMINAL, SUITES, Arm, Suite
+from fetchlab.eval.suites import SUITES
 from fetchlab.eval.swap import Pair, swap_pairs
 from fetchlab.policy.base import Policy
 from fetchlab.policy.registry import is_scripted

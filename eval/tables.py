@@ -8,10 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fetchlab.eval.arms import CONTROL
 from fetchlab.eval.gaze import gaze_sentence
 from fetchlab.eval.results import Cell, Results, Swap
 from fetchlab.eval.statistics import compare_outcomes
-from fetchlab.eval.suites import CONTROL, SUITES
+from fetchlab.eval.suites import SUITES
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -84,6 +84,11 @@ class ActConfig(PolicyConfig):
             raise UserError("position queries need phrases: give some, or position_query_weight 0")
 
     @property
+    def n_views(self) -> int:
+        """How many images it takes in at once: those of all cameras and frames."""
+        return self.env_config.n_views
+
+    @property
     def encoder_block(self) -> BlockConfig:
         """Settings of the encoder's blocks. Raises UserError if there is nothing to turn."""
         if not self.rotary:
@@ -124,7 +129,7 @@ class ActPolicy(ChunkedPolicy):
         self.eyes: PatchTokenizer | ObjectTokenizer = (
             PatchTokenizer(
                 config.patch,
-                n_views=env_config.n_views,
+                n_views=config.n_views,
                 image_size=env_config.image_size,
                 d_model=width,
             )
@@ -210,6 +215,11 @@ class ActPolicy(ChunkedPolicy):
                 observations, self._read(observations), weights_of=range(len(self.decoder))
             )
         return [layer.to_context for layer in answers.attention if layer.to_context is not None]
+
+    @property
+    def n_frames(self) -> int:
+        """How many frames of the history make patches that the queries can look at."""
+        return self._config.n_views // max(len(self.env_config.cameras), 1)
 
     def camera_maps(self, weights: Tensor) -> Tensor:
         """Attention weights (…, N) as images of the newest frame: (…, C, rows, columns).

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -19,7 +20,7 @@ from fetchlab.policy.base import Array, Statistics, TrainingBatch
 from fetchlab.policy.learned import evaluating
 from fetchlab.policy.mirror import mirrored
 from fetchlab.policy.named_words import NamedWords, muffled
-from fetchlab.policy.pointers import Found, Pointed, Pointers, Robot
+from fetchlab.policy.pointers import Found, Frames, Pointed, Pointers, Robot
 from fetchlab.policy.references import Requests, are_meant, look
 from fetchlab.sim.cameras import CAMERAS
 from fetchlab.sim.language import read_phrase
@@ -41,8 +42,8 @@ from fetchlab.tokenizers.patch import PatchConfig, PatchTokenizer
 class ActPointersConfig(ActConfig):
     """Settings of the transformer policy with pointers; their losses are weighted in training.
 
-    Pointers look at the newest frame alone, whatever the history: in task `remember` with
-    `memory="first"` they cannot use the frame that shows colours. Only the action queries read it.
+    It looks at the newest frame. With a history of 2 and `memory="first"` it also recalls where
+    the named objects were seen in the episode's first one, of which it keeps nothing else.
     """
 
     name: str = "act_pointers"
@@ -83,10 +84,28 @@ class ActPointersConfig(ActConfig):
         for name in ("word_dropout", "mirror"):
             if not 0 <= getattr(self, name) < 1:
                 raise UserError(f"{name} must be 0 to below 1, got {getattr(self, name)}")
+        if self.env_config.history > 1 and (self.env_config.history, self.env_config.memory) != (
+            2,
+            "first",
+        ):
+            raise UserError(
+                "pointers look at the newest frame, or at it and the first one: give "
+                "--history 2 --memory first, or --history 1"
+            )
         if self.position_query_weight or self.pointing_weight:
             raise UserError("pointers take the place of position queries: leave their weights at 0")
         if not self.phrases:
             raise UserError("pointers are taught with phrases: give some")
+
+    @property
+    def n_views(self) -> int:
+        """One frame at a time."""
+        return len(self.env_config.cameras)
+
+    @property
+    def recalls(self) -> bool:
+        """Whether it thinks back to the episode's first frame."""
+        return self.env_config.memory == "first"
 
 
 class Look(NamedTuple):
@@ -112,8 +131,14 @@ class ActPointersPolicy(ActPolicy):
         asked = Requests(env.task)
         self.n_named, self.has_box = asked.n_named, asked.has_box
         self.named_words = NamedWords(env.task, self.n_named, config.block)
-        sizes = {"n_readings": len(PROPRIOCEPTION), "d_model": width}
-        self.pointers = Pointers(env.cameras, self.eyes.patch_grid, **sizes)
+        self.pointers = Pointers(
+            env.cameras,
+            self.eyes.patch_grid,
+            n_named=self.n_named + self.has_box,
+            n_readings=len(PROPRIOCEPTION),
+            d_model=width,
+            remembers=config.recalls,
+        )
         self.box_name = nn.Parameter(torch.randn(width)) if self.has_box else None
         self.roles = nn.Parameter(torch.randn(self.n_named + self.has_box, width))
         looks = torch.tensor([look(read_phrase(phrase)) for phrase in config.phrases])
@@ -167,15 +192,26 @@ class ActPointersPolicy(ActPolicy):
 
     def _look(self, observations: ObservationBatch) -> Look:
         assert isinstance(self.eyes, PatchTokenizer)
-        patches = self.eyes.patches(observations)  # (B, V, P, D)
+        frames = self._frames(observations)
         gates, names = self._names(observations)
         robot = self._robot(observations)
-        found = self.pointers(names, patches, robot)
+        found = self.pointers(names, frames, robot)
         told = everywhere(found.tokens + self.roles)  # (B, R, D)
-        groups = [self.eyes.placed(patches), self.proprioception(observations), told]
+        groups = [self.eyes.placed(frames.newest), self.proprioception(observations), told]
         context = TokenGroup.concatenate(groups)
         tokens = self.context_norm(self.encoder(context.tokens, context.mask))
         return Look(TokenGroup(tokens, context.mask), gates, found, robot)
+
+    def _frames(self, observations: ObservationBatch) -> Frames:
+        """What the newest images show, and the first ones where they are remembered."""
+        assert isinstance(self.eyes, PatchTokenizer)
+        history, images = self.env_config.history, observations.images
+        frames = np.split(images, history, axis=1) if images.shape[1] % history == 0 else [images]
+        newest = self.eyes.patches(replace(observations, images=frames[-1]))
+        if not self._weights.recalls:
+            return Frames(newest, None)
+        with torch.no_grad():
+            return Frames(newest, self.eyes.patches(replace(observations, images=frames[0])))
 
     def _robot(self, observations: ObservationBatch) -> Robot:
         tool = torch.tensor(observations.proprioception[:, TOOL], device=self.device)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import singledispatch
 
 from fetchlab.errors import UserError
+from fetchlab.policy import recall
 from fetchlab.policy.act import ActConfig
 from fetchlab.policy.act_pointers import ActPointersConfig
 from fetchlab.policy.cost_pieces import (
@@ -21,7 +22,6 @@ from fetchlab.policy.cost_pieces import (
     n_tokens,
     norm,
     patch_tokenizer,
-    scores,
 )
 from fetchlab.policy.learned import PolicyConfig
 from fetchlab.policy.pointers import HIDDEN, TOLD
@@ -116,8 +116,10 @@ def _act_pointers(config: ActPointersConfig, *, n_objects: int) -> Cost:
     n_context = sum(tokens.values()) - words - actions
     width, block, n_layers = config.d_model, config.block, config.n_decoder_layers
     n_named = Requests(config.env_config.task).n_named
+    eyes = plain.parts["eyes"]
     parts = {
         **plain.parts,
+        "eyes": eyes + replace(eyes, parameters=0) * config.recalls,  # of the first frame, too
         "encoder": encoder_block(block, n_context) * config.n_encoder_layers,
         "decoder": decoder_block(block, actions, words + pointers, n_context) * n_layers,
         "named_words": (
@@ -153,17 +155,23 @@ def pointing(config: ActPointersConfig, n_names: int) -> Part:
     query = Part(width**2, 2 * n_names * width**2)  # without bias
     centres = Part(linear=2 * n_names * n_patches * 2)
     tool = Part(attention=2 * 3 * 4 * still)  # where each camera sees it
-    return (
+    keys = linear(n_patches, width, width)
+    each = Part(attention=2 * n_names * n_patches * width)  # of names with patches
+    look = query + keys + each + centres
+    told = (
         norm(width)
-        + query
-        + linear(n_patches, width, width)  # keys
-        + linear(n_names, width, width)  # what is seen there
-        + scores(n_names, n_patches, width)
-        + centres
+        + look
         + tool
+        + each  # what is seen there
+        + linear(n_names, width, width)
         + layers(n_names, 3 * still + len(PROPRIOCEPTION), (HIDDEN, HIDDEN, 2))
-        + layers(n_names, 3 * still + 4, (TOLD, width))
+        + layers(n_names, 3 * still + 4 + 2 * n_names, (TOLD, width))
     )
+    if not config.recalls:
+        return told
+    weighed = (recall.HIDDEN, recall.HIDDEN, 2)
+    thought = layers(n_names, 2 + 6 * still + len(PROPRIOCEPTION), weighed)
+    return told + replace(look, parameters=0) + thought + Part(n_names * recall.HIDDEN)
 
 
 def act_tokens(config: ActConfig, n_objects: int) -> dict[str, int]:
@@ -171,7 +179,7 @@ def act_tokens(config: ActConfig, n_objects: int) -> dict[str, int]:
     if config.inputs == "pixels":
         env_config = config.env_config
         n_patches = n_tokens(config.patch, env_config.image_size)
-        seen = {"image patches": env_config.n_views * n_patches}
+        seen = {"image patches": config.n_views * n_patches}
     else:
         seen = {"objects": n_objects}
     style = {"style": 1} if config.use_cvae else {}
@@ -184,7 +192,7 @@ def act_eyes(config: ActConfig, n_objects: int) -> Part:
     if config.inputs == "objects":
         return linear(n_objects, N_FEATURES, config.d_model)
     env_config = config.env_config
-    return patch_tokenizer(config.patch, env_config.n_views, env_config.image_size, config.d_model)
+    return patch_tokenizer(config.patch, config.n_views, env_config.image_size, config.d_model)
 
 
 def act_training(config: ActConfig) -> dict[str, tuple[str, Part]]:

@@ -15,9 +15,10 @@ from torch import Tensor, nn
 
 from fetchlab.policy.actions import masked_mean
 from fetchlab.policy.pointing import Pointing
+from fetchlab.policy.recall import Recall
 from fetchlab.policy.spots import Spots
 from fetchlab.sim.observation import HEIGHT, LOOK, POSITION
-from fetchlab.tokenizers.objects import to_table_units, ways
+from fetchlab.tokenizers.objects import between, to_table_units, ways
 
 HIDDEN = 64  # units that turn image coordinates into places
 TOLD = 192  # units that turn places into tokens
@@ -48,17 +49,32 @@ class Found(NamedTuple):
     seen: Tensor  # (B, S, P, D) what they looked at
 
 
-class Pointers(nn.Module):
-    """Names (B, J, D) and patches (B, V, P, D) -> a token for each name, and how it came about.
+class Frames(NamedTuple):
+    """Patches (B, C, P, D) of all cameras."""
 
-    A token tells where the object is, how far the tool has to go there, and what is seen there.
-    Where the hand hides an object, or has it, the robot's readings tell more than the images.
+    newest: Tensor
+    first: Tensor | None  # of the episode, where it is remembered
+
+
+class Pointers(nn.Module):
+    """Names (B, R, D) and patches -> a token for each name, and how it came about.
+
+    A token tells where the object is, how far it is from there to the tool and to whatever else is
+    named, and what is seen there. Where the hand hides an object, or has it, the robot's readings
+    and what is remembered tell more than the images.
     """
 
     grid: Tensor
 
     def __init__(
-        self, cameras: Sequence[str], grid: tuple[int, int], *, n_readings: int, d_model: int
+        self,
+        cameras: Sequence[str],
+        grid: tuple[int, int],
+        *,
+        n_named: int,
+        n_readings: int,
+        d_model: int,
+        remembers: bool,
     ) -> None:
         super().__init__()
         self.taught = Pointing(cameras)
@@ -76,42 +92,60 @@ class Pointers(nn.Module):
             nn.GELU(),
             nn.Linear(HIDDEN, 2),
         )
+        sizes = {"n_evidence": n_evidence, "n_readings": n_readings}
+        self.recall = Recall(n_roles=n_named, **sizes) if remembers else None
+        n_ways = 1 + n_named  # R: to the tool, and to all that is named
         self.coordinates = nn.Sequential(
-            nn.Linear(n_evidence + 4, TOLD), nn.GELU(), nn.Linear(TOLD, d_model)
+            nn.Linear(n_evidence + 2 + 2 * n_ways, TOLD), nn.GELU(), nn.Linear(TOLD, d_model)
         )
         u = (torch.arange(self.columns) + 0.5) / self.columns * 2 - 1
         v = (torch.arange(self.rows) + 0.5) / self.rows * 2 - 1
         places = torch.stack([u.repeat(self.rows), v.repeat_interleave(self.columns)], dim=-1)
         self.register_buffer("grid", places, persistent=False)  # (P, 2)
 
-    def forward(self, names: Tensor, patches: Tensor, robot: Robot) -> Found:
-        """In the newest images of the cameras that stand still."""
-        newest = patches[:, -self.taught.n_cameras :]  # (B, C, P, D)
-        seen: Tensor = self.norm(newest[:, self.taught.still])  # (B, S, P, D)
+    def forward(self, names: Tensor, frames: Frames, robot: Robot) -> Found:
+        """The R named objects (B, R, D), in the images of the cameras that stand still."""
+        seen = self._still(frames.newest)
         pointed = self.point(names, seen, robot)
+        if self.recall is not None and frames.first is not None:
+            with torch.no_grad():  # it has its own lessons, wherever it is the newest
+                *_, first = self._look(names, self._still(frames.first), tool=None)
+            places = self.recall(pointed.places, pointed.evidence, first, robot.readings)
+            pointed = pointed._replace(places=places)
         return Found(self._tokens(pointed, seen, robot), pointed, seen)
 
     def point(self, names: Tensor, seen: Tensor, robot: Robot) -> Pointed:
         """Names (B, J, D) or (J, D) in normalized patches (B, S, P, D)."""
-        queries = self.query(names) / seen.shape[-1] ** 0.5
-        queries = queries.expand(len(seen), -1, -1)[:, None]  # (B, 1, J, D)
-        maps = (queries @ self.key(seen).transpose(-2, -1)).transpose(1, 2)  # (B, J, S, P)
-        fits, around = self.spots(maps, robot.tool)  # (B, J, C + 1), (B, J, S, P)
-        sure = (maps.softmax(dim=-1) * around).sum(dim=-1)  # (B, J, S) 1: nowhere else
-        shares = maps.masked_fill(~around, -torch.inf).softmax(dim=-1)
-        where = shares @ self.grid  # (B, J, S, 2)
-        evidence = torch.cat([where.flatten(2), sure], dim=-1)  # (B, J, 3 S)
+        maps, fits, shares, evidence = self._look(names, seen, robot.tool)
         readings = robot.readings[:, None].expand(-1, evidence.shape[1], -1)
         places = self.place(torch.cat([evidence, readings], dim=-1))
         return Pointed(maps, fits, shares, evidence, places)
 
+    def _still(self, patches: Tensor) -> Tensor:
+        normalized: Tensor = self.norm(patches[:, self.taught.still])  # (B, S, P, D)
+        return normalized
+
+    def _look(
+        self, names: Tensor, seen: Tensor, tool: Tensor | None
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Maps, fits, shares and evidence, as in Pointed."""
+        queries = self.query(names) / seen.shape[-1] ** 0.5
+        queries = queries.expand(len(seen), -1, -1)[:, None]  # (B, 1, J, D)
+        maps = (queries @ self.key(seen).transpose(-2, -1)).transpose(1, 2)  # (B, J, S, P)
+        fits, around = self.spots(maps, tool)  # (B, J, C + 1), (B, J, S, P)
+        sure = (maps.softmax(dim=-1) * around).sum(dim=-1)  # (B, J, S) 1: nowhere else
+        shares = maps.masked_fill(~around, -torch.inf).softmax(dim=-1)
+        where = shares @ self.grid  # (B, J, S, 2)
+        return maps, fits, shares, torch.cat([where.flatten(2), sure], dim=-1)  # (B, J, 3 S)
+
     def _tokens(self, pointed: Pointed, seen: Tensor, robot: Robot) -> Tensor:
-        """(B, J, D) where a name points, how far that is, and what is seen there."""
+        """(B, R, D) where a name points, how far that is, and what is seen there."""
         shares = pointed.shares / seen.shape[1]
-        shown = self.value(shares.flatten(2) @ seen.flatten(1, 2))  # (B, J, D)
-        way = ways(pointed.places, robot.tool[:, :2])  # (B, J, 2)
-        told = self.coordinates(torch.cat([pointed.evidence, pointed.places, way], dim=-1))
-        tokens: Tensor = shown + told
+        shown = self.value(shares.flatten(2) @ seen.flatten(1, 2))  # (B, R, D)
+        places = pointed.places
+        way = ways(places, robot.tool[:, :2])  # (B, R, 2)
+        told = [pointed.evidence, places, way, between(places)]
+        tokens: Tensor = shown + self.coordinates(torch.cat(told, dim=-1))
         return tokens
 
     # Teaching -----------------------------------------------------------------------------

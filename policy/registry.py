@@ -32,6 +32,8 @@ class PolicyEntry:
     """of its configuration, where they differ from the defaults"""
     training: Mapping[str, Any] = field(default_factory=dict)
     """of the training loop, where they differ from the defaults"""
+    past: Mapping[str, Any] = field(default_factory=dict)
+    """which frames it sees, unless others are asked for: history and memory, as in EnvConfig"""
 
 
 def _act() -> type[ChunkedPolicy]:
@@ -75,13 +77,14 @@ POLICIES: Mapping[str, PolicyEntry] = {
         policy_class=_act_pointers,
         settings={"n_action_steps": 4},
         training={
-            "steps": 8000,
+            "steps": 12_000,
             "batch_size": 16,
             "learning_rate": 2.5e-3,
             "ema_decay": 0.99,
             "eval_every": 1000,
             "save_every": 1000,
         },
+        past={"history": 2, "memory": "first"},
     ),
     "act_objects": PolicyEntry(
         description="the same transformer on the simulator's object list",

@@ -42,14 +42,16 @@ class Spots(nn.Module):
         near = (cells[:, None] - cells).abs().amax(dim=-1) < NEAR
         self.register_buffer("near", near, persistent=False)  # (P, P)
 
-    def forward(self, maps: Tensor, tool: Tensor) -> tuple[Tensor, Tensor]:
-        """From logits of the maps, and x, y, z (B, 3) of the tool [m].
+    def forward(self, maps: Tensor, tool: Tensor | None) -> tuple[Tensor, Tensor]:
+        """From logits of the maps, and x, y, z (B, 3) of the tool [m]; None: nothing can be held.
 
         How well each spot fits, as logits (B, J, C + 1), and which patches (B, J, S, P) are near
         the one that fits best.
         """
-        held, _ = self.patch_of(tool[:, None])  # (B, S, 1)
-        patches = torch.cat([self.patches.expand(len(held), -1, -1), held], dim=-1)  # (B, S, C + 1)
+        patches = self.patches.expand(len(maps), -1, -1)  # (B, S, C)
+        if tool is not None:
+            held, _ = self.patch_of(tool[:, None])  # (B, S, 1)
+            patches = torch.cat([patches, held], dim=-1)  # (B, S, C + 1)
         said = maps.log_softmax(dim=-1).transpose(1, 2)  # (B, S, J, P)
         fits = said.gather(-1, patches[:, :, None].expand(-1, -1, said.shape[2], -1)).sum(dim=1)
         best = fits.argmax(dim=-1)[:, None].expand(-1, patches.shape[1], -1)  # (B, S, J)

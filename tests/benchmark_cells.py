@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from fetchlab.eval.arms import NOMINAL, Arm, Suite
 from fetchlab.eval.results import Cell, CellKey
 from fetchlab.eval.rollout import EpisodeResult
-from fetchlab.eval.suites import NOMINAL, SUITES, Arm, Suite
+from fetchlab.eval.suites import SUITES
 
 TASKS = ("fetch", "place_in_box", "place_beside")
 LEARNED = {"act": (0, 1, 2), "slot_mlp": (0, 1)}  # trainings

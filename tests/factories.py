@@ -106,10 +106,12 @@ def make_act_pointers(
     image_size: int = 16,
     cameras: tuple[str, ...] = ("front", "wrist"),
     task: str = "fetch",
+    recalls: bool = False,
     **settings: Any,
 ) -> ActPointersPolicy:
-    """A small transformer policy with pointers."""
-    env_config = EnvConfig(cameras=cameras, image_size=image_size, task=task)
+    """A small transformer policy with pointers, which recalls the first frame or does not."""
+    past: dict[str, Any] = {"history": 2, "memory": "first"} if recalls else {}
+    env_config = EnvConfig(cameras=cameras, image_size=image_size, task=task, **past)
     settings = {"d_model": 16, "d_feedforward": 32, **settings}
     words = {
         "sentences": TASKS[task].sentences(env_config),

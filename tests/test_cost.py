@@ -225,10 +225,12 @@ def test_parts_are_those_that_have_parameters() -> None:
     cameras=st.sampled_from([("front",), ("front", "overhead", "wrist")]),
     refinement=st.integers(1, 3),
     pooling=st.sampled_from([1, 2]),
+    recalls=st.booleans(),
 )
 def test_pointers_cost_what_the_formulas_say(
-    task: str, cameras: tuple[str, ...], refinement: int, pooling: int
+    task: str, cameras: tuple[str, ...], refinement: int, pooling: int, recalls: bool
 ) -> None:
     patch = PatchConfig(patch_size=4, first_channels=6, refinement=refinement, pooling=pooling)
-    policy = make_act_pointers(task=task, cameras=cameras, patch=patch)
-    holds(policy, make_observations(1, cameras=len(cameras)), n_objects=4)
+    policy = make_act_pointers(task=task, cameras=cameras, patch=patch, recalls=recalls)
+    n_images = len(cameras) * (1 + recalls)
+    holds(policy, make_observations(1, cameras=n_images), n_objects=4)

@@ -16,12 +16,13 @@ from tests.factories import make_act
 
 from fetchlab.errors import UserError
 from fetchlab.eval import generalization, parallel
+from fetchlab.eval.arms import Suite
 from fetchlab.eval.benchmark.recipe import WORLD
 from fetchlab.eval.compare import match_table, matches, read_contestants
 from fetchlab.eval.generalization import EvalConfig, run_eval
 from fetchlab.eval.results import RESULTS, Cell, CellKey, Results, read_results, world
 from fetchlab.eval.rollout import EpisodeResult
-from fetchlab.eval.suites import SUITES, Suite
+from fetchlab.eval.suites import SUITES
 from fetchlab.eval.tables import against_control, cell_table, control_of
 from fetchlab.eval.video import RolloutConfig, cast_rollout, run_rollout
 from fetchlab.sim.config import EnvConfig

@@ -45,6 +45,10 @@ HUES, _ = hue_and_saturation([list(COLOURS.values())])  # (1, colours)
 class Painter(Expert):
     """The expert, with one head for pixels of the named colour and one for every patch alike."""
 
+    @property
+    def n_frames(self) -> int:
+        return self.env_config.history
+
     def attention(self, observations: ObservationBatch) -> Sequence[torch.Tensor]:
         rows = [
             [self._found(image, instruction) for image in images]
@@ -95,8 +99,10 @@ def test_who_looks_everywhere_alike_is_at_chance(painted: Sequence[Gaze]) -> Non
         assert (gaze.on_named_patches, gaze.robot_token) == pytest.approx((gaze.named_patches, 0))
 
 
-def test_frames_of_the_past_are_measured_with_what_they_showed() -> None:
-    gazes = measure_grounding(Painter(EnvConfig(history=3)), evaluation_specs(0, 4, 2))
+@pytest.mark.parametrize("memory", ["recent", "first"])
+def test_frames_of_the_past_are_measured_with_what_they_showed(memory: str) -> None:
+    world = EnvConfig(history=3, memory=memory)
+    gazes = measure_grounding(Painter(world), evaluation_specs(0, 4, 2))
     assert finder(gazes).on_named_patches > 0.999
 
 

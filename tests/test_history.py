@@ -116,13 +116,28 @@ def test_a_policy_reads_every_frame_and_shows_its_attention_on_the_newest() -> N
 def test_it_is_trained_saved_and_played(tmp_path: Path) -> None:
     write_dataset(tmp_path / "data")
     command = TrainCommand(data=tmp_path / "data", out=tmp_path / "act", steps=2, history=2)
-    train_policy(command, load_for("act", command.data, history=2, memory="first"))
+    train_policy(command, load_for("act", command.data, past={"history": 2, "memory": "first"}))
     policy = ActPolicy.from_pretrained(tmp_path / "act")
     assert policy.env_config == EnvConfig(image_size=16, history=2, memory="first")
     worlds = make_worlds(policy.env_config, 1)
     (result,) = rollout(policy, [EpisodeSpec(seed=1, n_objects=2)], worlds)
     worlds.close()
     assert result.steps > 0
+
+
+def test_a_policy_sees_the_frames_it_is_registered_with_unless_others_are_asked_for(
+    tmp_path: Path,
+) -> None:
+    data = tmp_path / "data"
+    write_dataset(data)
+
+    def seen(policy: str, **past: Any) -> tuple[int, str]:
+        world = load_for(policy, data, past=past).env_config
+        return world.history, world.memory
+
+    assert seen("act_pointers") == (2, "first") and seen("act") == (1, "recent")
+    assert seen("act_pointers", history=1, memory=None) == (1, "recent")
+    assert seen("act", history=3, memory="first") == (3, "first")
 
 
 def test_a_history_that_cannot_be_is_told(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -12,7 +14,8 @@ from tests.factories import make_act_pointers, make_batch, make_observations
 from fetchlab.errors import UserError
 from fetchlab.policy.blocks import BlockConfig
 from fetchlab.policy.named_words import NamedWords, muffled, named_words
-from fetchlab.policy.pointers import Pointed, Pointers, Robot
+from fetchlab.policy.pointers import Frames, Pointed, Pointers, Robot
+from fetchlab.policy.recall import Recall
 from fetchlab.policy.references import look
 from fetchlab.sim.config import EnvConfig
 from fetchlab.sim.env import Tabletop
@@ -24,6 +27,7 @@ from fetchlab.sim.tasks.base import fill
 from fetchlab.sim.tasks.registry import TASKS
 from fetchlab.tokenizers.base import TokenGroup
 from fetchlab.tokenizers.instruction import MAX_WORDS, NO_WORDS, NOT_HEARD, split
+from fetchlab.tokenizers.patch import PatchTokenizer
 
 REFERENCES = every_reference(tuple(COLOURS), tuple(SHAPES))
 GRID = (12, 12)
@@ -90,7 +94,13 @@ def test_words_that_name_an_object_are_always_heard() -> None:
 @pytest.fixture
 def pointers() -> Pointers:
     torch.manual_seed(0)
-    return Pointers(CAMERAS, GRID, n_readings=len(PROPRIOCEPTION), d_model=16)
+    return make_pointers()
+
+
+def make_pointers(*, remembers: bool = False) -> Pointers:
+    """With two names and the cameras in any order."""
+    sizes = {"n_named": 2, "n_readings": len(PROPRIOCEPTION), "d_model": 16}
+    return Pointers(CAMERAS, GRID, **sizes, remembers=remembers)
 
 
 def robot(x: float = 0.5, y: float = 0.0, z: float = 0.25) -> Robot:
@@ -105,16 +115,16 @@ def test_the_map_of_a_name_is_the_sum_of_its_words_maps(pointers: Pointers) -> N
     torch.testing.assert_close(maps[:, 2], maps[:, 0] + maps[:, 1])
 
 
-def test_only_the_newest_frame_of_cameras_that_stand_still_is_seen(pointers: Pointers) -> None:
-    patches = torch.randn(1, 6, 144, 16)  # two frames of three cameras
-    found = pointers(torch.randn(1, 2, 16), patches, robot())
-    torch.testing.assert_close(found.seen, pointers.norm(patches[:, 3:5]))
+def test_only_cameras_that_stand_still_are_looked_through(pointers: Pointers) -> None:
+    patches = torch.randn(1, 3, 144, 16)
+    found = pointers(torch.randn(1, 2, 16), Frames(patches, None), robot())
+    torch.testing.assert_close(found.seen, pointers.norm(patches[:, :2]))
     assert found.tokens.shape == (1, 2, 16)
 
 
 def test_a_token_tells_how_far_the_tool_has_to_go(pointers: Pointers) -> None:
     names, patches = torch.randn(1, 2, 16), torch.randn(1, 3, 144, 16)
-    here, there = (pointers(names, patches, robot(x=x)) for x in (0.4, 0.5))
+    here, there = (pointers(names, Frames(patches, None), robot(x=x)) for x in (0.4, 0.5))
     assert (here.tokens - there.tokens).abs().max() > 1e-3
     torch.testing.assert_close(here.pointed.places, there.pointed.places)
 
@@ -192,6 +202,62 @@ def test_naming_costs_least_where_the_right_name_is_brightest(
             maps[0, name, camera, patch[0, camera, row]] = 20.0
     sure = pointers.naming_loss(Pointed(maps, maps, maps, *none), looks, objects, present)
     assert float(sure) < 0.7 < float(guess)  # two objects may share a patch
+
+
+# Memory ---------------------------------------------------------------------------------------
+
+
+def test_the_first_frame_changes_places_and_nothing_else_that_is_seen() -> None:
+    torch.manual_seed(0)
+    pointers, names = make_pointers(remembers=True), torch.randn(1, 2, 16)
+    newest, *firsts = (torch.randn(1, 3, 144, 16) for _ in range(3))
+    one, other = (pointers(names, Frames(newest, first), robot()).pointed for first in firsts)
+    assert (one.places - other.places).norm(dim=-1).min() > 1e-3
+    for field in ("maps", "fits", "shares", "evidence"):
+        torch.testing.assert_close(getattr(one, field), getattr(other, field))
+
+
+def test_recall_learns_to_trust_the_first_frame_for_one_role_and_the_newest_for_the_other() -> None:
+    """What the first role names is carried about; the other is hidden half of the time."""
+    torch.manual_seed(0)
+    recall = Recall(n_roles=2, n_evidence=3, n_readings=1)
+    optimizer = torch.optim.Adam(recall.parameters(), lr=1e-2)
+    for _ in range(400):
+        start, moved = torch.randn(2, 64, 2, 2)
+        true = torch.stack([moved[:, 0], start[:, 1]], dim=1)
+        hidden = torch.zeros(64, 2, 1, dtype=torch.bool)
+        hidden[::2, 1] = True
+        now = torch.where(hidden, torch.randn(64, 2, 2), true)
+        sure = torch.where(hidden, 0.2, 0.9)
+        evidence = torch.cat([now, sure], -1), torch.cat([start, torch.ones(64, 2, 1)], -1)
+        places = recall(now, *evidence, torch.zeros(64, 1))
+        errors = (places - true).abs().mean(dim=(0, 2))  # a role each
+        optimizer.zero_grad()
+        errors.sum().backward()
+        optimizer.step()
+    assert float(errors.detach().max()) < 0.05 < 0.3 < float((now - true).abs().mean(dim=(0, 2))[1])
+
+
+def test_a_policy_splits_what_it_sees_into_the_first_and_the_newest_frame() -> None:
+    policy = make_act_pointers(cameras=("front", "overhead"), recalls=True).eval()
+    observations = make_observations(2, cameras=4)
+    frames = policy._frames(observations)
+    both = [observations.images[:, 2:], observations.images[:, :2]]
+    assert isinstance(policy.eyes, PatchTokenizer) and frames.first is not None
+    for patches, images in zip(frames, both, strict=True):
+        expected = policy.eyes.patches(replace(observations, images=images))
+        torch.testing.assert_close(patches, expected)
+    assert not frames.first.requires_grad and frames.newest.requires_grad
+    with pytest.raises(UserError, match="use the cameras, image size and history that the policy"):
+        policy.chunk(replace(observations, images=observations.images[:, :3]))
+
+
+def test_a_history_that_it_would_not_heed_is_refused() -> None:
+    policy = make_act_pointers()
+    for past in ({"history": 2}, {"history": 3, "memory": "first"}):
+        world = replace(policy.env_config, **past)
+        with pytest.raises(UserError, match="give --history 2 --memory first, or --history 1"):
+            replace(policy.config, env_config=world)
 
 
 # The policy -----------------------------------------------------------------------------------

@@ -6,7 +6,8 @@ import pytest
 
 from fetchlab.errors import UserError
 from fetchlab.eval.ablation import ABLATIONS
-from fetchlab.eval.suites import CONTROL, NEEDS, SUITES, Arm, Suite, suite_of
+from fetchlab.eval.arms import CONTROL, NEEDS, Arm, Suite
+from fetchlab.eval.suites import SUITES, suite_of
 from fetchlab.sim.cameras import CAMERAS
 from fetchlab.sim.config import EnvConfig
 from fetchlab.sim.language import LANGUAGES

@@ -32,6 +32,11 @@ def ways(places: Tensor, tool: Tensor) -> Tensor:
     return WAY_GAIN * (places - to_table_units(tool)[:, None])  # (B, J, 2)
 
 
+def between(places: Tensor) -> Tensor:
+    """From each of R places (B, R, 2) to every one (B, R, 2 R), enlarged as `ways` are."""
+    return WAY_GAIN * (places[:, None] - places[:, :, None]).flatten(2)
+
+
 class ObjectTokenizer(nn.Module):
     """objects (B, M, F) -> one token each (B, M, D); no position code, so order cannot matter."""
 

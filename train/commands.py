@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -28,6 +28,7 @@ from fetchlab.train.collection import Yield, collect
 from fetchlab.train.demonstrate import CollectConfig
 
 if TYPE_CHECKING:  # torch takes a second to import, and `collect` does without
+    from fetchlab.sim.config import EnvConfig
     from fetchlab.train import loop
     from fetchlab.train.dataset import Demonstrations
 
@@ -58,10 +59,11 @@ class TrainCommand:
     """initial weights, order of the batches and all other chance follow from it"""
     num_threads: int | None = None
     """threads of torch on the CPU"""
-    history: int = 1
-    """frames of every camera that the policy sees at once, 1 to 4"""
-    memory: str = "recent"
-    """which they are: the `recent` ones, or the `first` of the episode before the rest"""
+    history: int | None = None
+    """frames of every camera that the policy sees at once, 1 to 4; act_pointers: 2"""
+    memory: str | None = None
+    """which they are: the `recent` ones, or the `first` of the episode before the rest;
+    act_pointers: first"""
     resume: bool = False
     """go on with a training that was interrupted"""
     policy_settings: tyro.conf.Suppress[tuple[tuple[str, Any], ...]] = ()
@@ -95,18 +97,13 @@ def run_train(command: TrainCommand) -> None:
 
     Raises UserError for settings that the policy would not heed.
     """
-    from fetchlab.policy.registry import entry
-
-    if (command.history, command.memory) != (1, "recent") and not entry(command.policy).sees_images:
-        raise UserError(f"policy {command.policy} sees no images: leave out --history and --memory")
     console = Console()
     with counting(console, "decoding images", "images/s") as on_decoded:
         demonstrations = load_for(
             command.policy,
             command.data,
             on_decoded,
-            history=command.history,
-            memory=command.memory,
+            past={"history": command.history, "memory": command.memory},
         )
     with training_bar(console, command.policy) as on_progress:
         result = train_policy(command, demonstrations, on_progress)
@@ -124,20 +121,31 @@ def load_for(
     data: Path,
     on_decoded: OnCount | None = None,
     *,
-    history: int = 1,
-    memory: str = "recent",
+    past: Mapping[str, Any] | None = None,
 ) -> Demonstrations:
-    """The dataset as this policy sees it: these frames, or no images if it uses none."""
-    from fetchlab.policy.registry import entry, learned_class
+    """The dataset as this policy sees it: the frames it remembers, or no images if it uses none.
+
+    `past` tells history and memory where they are not to be as registered for the policy. Raises
+    UserError for a policy that would not heed them.
+    """
+    from fetchlab.policy.registry import learned_class
     from fetchlab.train.dataset import Demonstrations, recorded_config
 
     learned_class(policy)  # a wrong name fails before the dataset is read
-    world = recorded_config(data)
-    if entry(policy).sees_images:
-        world = replace(world, history=history, memory=memory)
-    else:
-        world = replace(world, cameras=(), history=1, memory="recent")
+    world = as_seen(policy, recorded_config(data), past or {})
     return Demonstrations.load(data, world, on_decoded)
+
+
+def as_seen(policy: str, world: EnvConfig, past: Mapping[str, Any]) -> EnvConfig:
+    """A recorded world with the frames that this policy sees: as registered if all is None."""
+    from fetchlab.policy.registry import entry
+
+    asked = {name: value for name, value in past.items() if value is not None}
+    if entry(policy).sees_images:
+        return replace(world, **(asked or entry(policy).past))
+    if asked:
+        raise UserError(f"policy {policy} sees no images: leave out --history and --memory")
+    return replace(world, cameras=())
 
 
 def train_policy(

@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fetchlab.errors import UserError, unknown
+from fetchlab.eval.arms import NEEDS, NOMINAL, Condition, Suite
 from fetchlab.eval.benchmark.recipe import FULL, QUICK, WORLD, Recipe, single
 from fetchlab.eval.parallel import worker_count
-from fetchlab.eval.suites import NEEDS, NOMINAL, SUITES, Condition, Suite, suite_of
+from fetchlab.eval.suites import SUITES, suite_of
 from fetchlab.policy.registry import entry, is_scripted
 from fetchlab.sim.config import EnvConfig
 from fetchlab.sim.tasks.registry import TASKS

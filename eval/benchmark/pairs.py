@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import product
 
+from fetchlab.eval.arms import CONTROL, NOMINAL
 from fetchlab.eval.benchmark.recipe import SEEN
 from fetchlab.eval.results import Cell, Episode
 from fetchlab.eval.statistics import (
@@ -20,7 +21,7 @@ from fetchlab.eval.statistics import (
     scenes_needed,
     wilson,
 )
-from fetchlab.eval.suites import CONTROL, NOMINAL, SUITES
+from fetchlab.eval.suites import SUITES
 from fetchlab.sim.tasks.registry import TASKS
 
 NAMING = ("compositions",)  # suites in which it matters how an object is named

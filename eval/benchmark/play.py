@@ -6,13 +6,13 @@ import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from fetchlab.eval.arms import NOMINAL
 from fetchlab.eval.benchmark.config import BenchmarkConfig, trainings
 from fetchlab.eval.benchmark.recipe import SCENES_SEED
 from fetchlab.eval.benchmark.store import Store
 from fetchlab.eval.parallel import Played, as_played, load, worker_count
 from fetchlab.eval.plan import CellPlan, Scope, plan_cells, without_cameras
 from fetchlab.eval.results import Cell
-from fetchlab.eval.suites import NOMINAL
 from fetchlab.policy.registry import is_scripted
 
 OnShard = Callable[["Work", int], None]

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fetchlab.eval.arms import NOMINAL
 from fetchlab.eval.benchmark.config import (
     BenchmarkConfig,
     collections,
@@ -20,7 +21,7 @@ from fetchlab.eval.benchmark.training import is_trained, steps_of
 from fetchlab.eval.report.page import REPORT
 from fetchlab.eval.report.words import counts_text, number, points, remark
 from fetchlab.eval.results import RESULTS, Results
-from fetchlab.eval.suites import NOMINAL, SUITES
+from fetchlab.eval.suites import SUITES
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -24,7 +24,7 @@ from fetchlab.eval.benchmark.store import Store
 from fetchlab.eval.parallel import process_pool, worker_count
 from fetchlab.eval.quickstart import steps_done
 from fetchlab.policy.registry import entry
-from fetchlab.train.commands import TrainCommand, counting
+from fetchlab.train.commands import TrainCommand, as_seen, counting
 from fetchlab.train.demonstrate import CollectConfig
 
 if TYPE_CHECKING:  # torch takes a second to import
@@ -120,11 +120,8 @@ def load_demonstrations(training: Training, folder: Path, n: int) -> Demonstrati
     """The first `n` demonstrations as the policy sees them under its condition."""
     from fetchlab.train.dataset import Demonstrations, recorded_config
 
-    world = recorded_config(folder)
-    if entry(training.policy).sees_images:
-        world = replace(world, **training.condition.policy)
-    else:
-        world = replace(world, cameras=())
+    past = training.condition.policy if entry(training.policy).sees_images else {}
+    world = as_seen(training.policy, recorded_config(folder), past)
     return first_episodes(Demonstrations.load(folder, world), n)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from fetchlab.eval.arms import NOMINAL
 from fetchlab.eval.benchmark.recipe import SEEN
 from fetchlab.eval.benchmark.summary import Pool, Summary
 from fetchlab.eval.report import words
@@ -26,7 +27,7 @@ from fetchlab.eval.report.heat import HeatMap
 from fetchlab.eval.report.page import DASHED, REPORT, Clip, duration, fill, span, stage_rows
 from fetchlab.eval.results import Cell, Results, write_whole
 from fetchlab.eval.statistics import SeedSpread, episodes_needed, wilson
-from fetchlab.eval.suites import NOMINAL, SUITES
+from fetchlab.eval.suites import SUITES
 from fetchlab.eval.tables import percent
 
 TEMPLATE = "benchmark.html.jinja"

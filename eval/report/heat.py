@@ -6,12 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from fetchlab.eval.arms import NOMINAL, Arm, Suite
 from fetchlab.eval.benchmark.pairs import ArmKey, Contrast, FullNames, Lesson
 from fetchlab.eval.benchmark.summary import Pool, Summary
 from fetchlab.eval.report import words
 from fetchlab.eval.results import CellKey
 from fetchlab.eval.statistics import Comparison
-from fetchlab.eval.suites import NOMINAL, SUITES, Arm, Suite
+from fetchlab.eval.suites import SUITES
 from fetchlab.eval.tables import percent
 
 CURVES = ("counts", "data")  # suites that have charts of their own

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from fetchlab.eval.arms import Suite
 from fetchlab.eval.report.page import LABELS
-from fetchlab.eval.suites import Suite
 from fetchlab.eval.tables import percent
 from fetchlab.policy.registry import POLICIES
 
