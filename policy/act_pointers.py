@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from fetchlab.errors import UserError
 from fetchlab.policy.act import ActConfig, ActPolicy
 from fetchlab.policy.base import Array, Statistics, TrainingBatch
+from fetchlab.policy.goal_place import Aim, GoalPlace
 from fetchlab.policy.learned import evaluating
 from fetchlab.policy.mirror import mirrored
 from fetchlab.policy.named_words import NamedWords, muffled
@@ -34,7 +35,7 @@ from fetchlab.sim.observation import (
 )
 from fetchlab.tokenizers.base import TokenGroup
 from fetchlab.tokenizers.instruction import MAX_WORDS
-from fetchlab.tokenizers.objects import from_table_units
+from fetchlab.tokenizers.objects import from_table_units, to_table_units
 from fetchlab.tokenizers.patch import PatchConfig, PatchTokenizer
 
 
@@ -57,7 +58,7 @@ class ActPointersConfig(ActConfig):
     pointing_weight: float = 0.0
     d_feedforward: int = 384
     place_weight: float = 4.0
-    """of the distance from where the simulator has the objects"""
+    """of the distances from where the simulator has the objects, and wants the named one"""
     map_weight: float = 0.5
     """of the maps' cross-entropy with the patches that show them"""
     spot_weight: float = 0.25
@@ -114,11 +115,12 @@ class Look(NamedTuple):
     context: TokenGroup  # (B, N, D)
     gates: Tensor  # (B, R, L) logits: which words name which object
     found: Found  # the R named objects, and the box if the task has one
+    aim: Aim
     robot: Robot
 
 
 class ActPointersPolicy(ActPolicy):
-    """As ActPolicy, with one more token for each named object, and for the box."""
+    """As ActPolicy, with one more token for each named object, for the box, and for the goal."""
 
     config_class = ActPointersConfig
     looks: Tensor
@@ -139,6 +141,7 @@ class ActPointersPolicy(ActPolicy):
             d_model=width,
             remembers=config.recalls,
         )
+        self.goal = GoalPlace(n_named=self.n_named + self.has_box, d_model=width)
         self.box_name = nn.Parameter(torch.randn(width)) if self.has_box else None
         self.roles = nn.Parameter(torch.randn(self.n_named + self.has_box, width))
         looks = torch.tensor([look(read_phrase(phrase)) for phrase in config.phrases])
@@ -196,11 +199,14 @@ class ActPointersPolicy(ActPolicy):
         gates, names = self._names(observations)
         robot = self._robot(observations)
         found = self.pointers(names, frames, robot)
-        told = everywhere(found.tokens + self.roles)  # (B, R, D)
+        words = self.instruction.mean(observations.instructions)  # (B, D)
+        aim = self.goal(words, found.pointed.places, robot.tool[:, POSITION])
+        tokens = torch.cat([found.tokens + self.roles, aim.token], dim=1)  # (B, R + 1, D)
+        told = everywhere(tokens)
         groups = [self.eyes.placed(frames.newest), self.proprioception(observations), told]
         context = TokenGroup.concatenate(groups)
         tokens = self.context_norm(self.encoder(context.tokens, context.mask))
-        return Look(TokenGroup(tokens, context.mask), gates, found, robot)
+        return Look(TokenGroup(tokens, context.mask), gates, found, aim, robot)
 
     def _frames(self, observations: ObservationBatch) -> Frames:
         """What the newest images show, and the first ones where they are remembered."""
@@ -225,7 +231,7 @@ class ActPointersPolicy(ActPolicy):
         return gates, names
 
     def _heard(self, observations: ObservationBatch, context: TokenGroup) -> TokenGroup:
-        found = everywhere(context.tokens[:, -len(self.roles) :])
+        found = everywhere(context.tokens[:, -len(self.roles) - 1 :])
         return TokenGroup.concatenate([super()._heard(observations, context), found])
 
     # Lessons ------------------------------------------------------------------------------
@@ -251,12 +257,24 @@ class ActPointersPolicy(ActPolicy):
         targets = self._targets(observations, objects, present)
         naming = pointers.naming_loss(phrases, self.looks, objects, present)
         spots = pointers.spots.loss(every.fits, seen.robot.tool, *targets)
+        goal = self._goal_loss(seen, observations, *targets)
         return [
+            ("goal_l1", goal, weights.place_weight),
             ("place_l1", pointers.place_loss(every, *targets), weights.place_weight),
             ("map", pointers.map_loss(every, *targets), weights.map_weight),
             ("spot", spots, weights.spot_weight),
             ("naming", naming, weights.naming_weight),
         ]
+
+    def _goal_loss(
+        self, seen: Look, observations: ObservationBatch, positions: Tensor, known: Tensor
+    ) -> Tensor:
+        """From x, y, z (B, J + R, 3) [m] of what phrases and names mean."""
+        by, offset = Requests(self.env_config.task).goals(observations.instructions, self.device)
+        n_named, rows = len(self.roles), torch.arange(len(by))
+        positions, known = positions[:, -n_named:], known[:, -n_named:]
+        target = to_table_units(positions[rows, by][:, POSITION] + offset)  # (B, 2)
+        return self.goal.loss(seen.aim, target, known[rows, by])
 
     def _targets(
         self, observations: ObservationBatch, objects: Tensor, present: Tensor

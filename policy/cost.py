@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import singledispatch
 
 from fetchlab.errors import UserError
-from fetchlab.policy import recall
+from fetchlab.policy import goal_place, recall
 from fetchlab.policy.act import ActConfig
 from fetchlab.policy.act_pointers import ActPointersConfig
 from fetchlab.policy.cost_pieces import (
@@ -111,8 +111,9 @@ def _act(config: ActConfig, *, n_objects: int) -> Cost:
 def _act_pointers(config: ActPointersConfig, *, n_objects: int) -> Cost:
     """As act, with pointers among the words and the context, and what makes them."""
     plain = _act(config, n_objects=n_objects)
-    tokens = {**plain.tokens, "pointers": n_pointers(config)}
-    words, actions, pointers = tokens["words"], tokens["actions"], tokens["pointers"]
+    named = n_pointers(config)
+    tokens = {**plain.tokens, "pointers": named, "goal": 1}
+    words, actions, told = tokens["words"], tokens["actions"], named + 1
     n_context = sum(tokens.values()) - words - actions
     width, block, n_layers = config.d_model, config.block, config.n_decoder_layers
     n_named = Requests(config.env_config.task).n_named
@@ -121,16 +122,18 @@ def _act_pointers(config: ActPointersConfig, *, n_objects: int) -> Cost:
         **plain.parts,
         "eyes": eyes + replace(eyes, parameters=0) * config.recalls,  # of the first frame, too
         "encoder": encoder_block(block, n_context) * config.n_encoder_layers,
-        "decoder": decoder_block(block, actions, words + pointers, n_context) * n_layers,
+        "decoder": decoder_block(block, actions, words + told, n_context) * n_layers,
         "named_words": (
             encoder_block(block, words)
             + norm(width)
             + linear(words, width, n_named)
             + Part(attention=2 * n_named * words * width)  # the sums of words
         ),
-        "pointers": pointing(config, pointers),
-        "roles": Part(pointers * width),
-        "box_name": Part((pointers - n_named) * width),
+        "pointers": pointing(config, named),
+        "goal": layers(1, width, (goal_place.HIDDEN, named + 2))
+        + layers(1, 6, (goal_place.TOLD, width)),
+        "roles": Part(named * width),
+        "box_name": Part((named - n_named) * width),
     }
     return replace(
         plain,

@@ -52,12 +52,22 @@ class NamedWords(nn.Module):
 
 
 def muffled(task: str, sentence: str, lost: Sequence[bool]) -> str:
-    """The sentence with some of its words not heard: those that are lost and name no object."""
-    words = split(sentence)
-    named = {place for places in named_words(task, sentence) for place in places}
+    """The sentence with some of its words not heard: those that are lost and can be spared.
+
+    Those that name an object or a side cannot: without "left" nobody knows where to put it.
+    """
+    needed = _needed_words(task, sentence)
     return " ".join(
-        NOT_HEARD if lost[i] and i not in named else word for i, word in enumerate(words)
+        NOT_HEARD if lost[i] and i not in needed else word for i, word in enumerate(split(sentence))
     )
+
+
+@lru_cache(maxsize=65_536)
+def _needed_words(task: str, sentence: str) -> frozenset[int]:
+    request, words = TASKS[task].request(sentence), split(sentence)
+    named = [place for places in named_words(task, sentence) for place in places]
+    side = LANGUAGES[request.language].relations[request.relation] if request.relation else ""
+    return frozenset((*named, *_find(words, split(side))))
 
 
 @lru_cache(maxsize=65_536)

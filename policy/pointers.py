@@ -20,7 +20,7 @@ from fetchlab.policy.spots import Spots
 from fetchlab.sim.observation import HEIGHT, LOOK, POSITION
 from fetchlab.tokenizers.objects import between, to_table_units, ways
 
-HIDDEN = 64  # units that turn image coordinates into places
+HIDDEN = 96  # units that turn image coordinates into places
 TOLD = 192  # units that turn places into tokens
 
 

@@ -10,7 +10,8 @@ from torch import Tensor
 from fetchlab.sim.language import Reference, Request
 from fetchlab.sim.looks import HELD_OUT_PAIRS
 from fetchlab.sim.observation import LOOK, OBJECT_FEATURES
-from fetchlab.sim.scene import DIRECTIONS
+from fetchlab.sim.scene import DIRECTIONS, place_beside
+from fetchlab.sim.tasks.place_in_box import PlaceInBox
 from fetchlab.sim.tasks.registry import TASKS
 
 LOOKS = OBJECT_FEATURES[LOOK]
@@ -66,6 +67,20 @@ class Requests:
             return [float(kind in (request.task, request.relation)) for kind in self._kinds]
 
         return self._each(sentences, row, device).reshape(len(sentences), len(self._kinds))
+
+    def goals(self, sentences: Sequence[str], device: torch.device) -> tuple[Tensor, Tensor]:
+        """By what the named object is to end, and how far from there: (B,) and (B, 2) [m].
+
+        0: where it is itself, 1: the other one, -1: the box.
+        """
+
+        def row(request: Request) -> list[float]:
+            if request.relation is not None:
+                return [1, *place_beside((0.0, 0.0), request.relation)]
+            return [-1 if request.task == PlaceInBox.name else 0, 0.0, 0.0]
+
+        goals = self._each(sentences, row, device)  # (B, 3)
+        return goals[:, 0].long(), goals[:, 1:]
 
     def _each(
         self, sentences: Sequence[str], row: Callable[[Request], object], device: torch.device
