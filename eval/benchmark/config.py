@@ -49,10 +49,11 @@ class BenchmarkConfig:
     episodes: int | None = None
     """in each cell; by default 200, or 10 with --quick"""
     demonstrations: int | None = None
-    """to learn from; by default 2400, 1200 for a task other than `mixed`, or 600 with --quick. The
+    """to learn from; by default 7200, 1200 for a task other than `mixed`, or 600 with --quick. The
     suite `data` has numbers of its own, up to 1000, which are collected whatever this says"""
     workers: int = 0
-    """processes; 0: one a core. The results do not depend on it"""
+    """processes; 0: one a core. Fewer train side by side where the memory does not reach. The
+    results do not depend on it"""
 
     def __post_init__(self) -> None:
         if self.task is not None and self.task not in TASKS:
