@@ -28,7 +28,6 @@ from fetchlab.train.collection import Yield, collect
 from fetchlab.train.demonstrate import CollectConfig
 
 if TYPE_CHECKING:  # torch takes a second to import, and `collect` does without
-    from fetchlab.sim.config import EnvConfig
     from fetchlab.train import loop
     from fetchlab.train.dataset import Demonstrations
 
@@ -132,20 +131,23 @@ def load_for(
     from fetchlab.train.dataset import Demonstrations, recorded_config
 
     learned_class(policy)  # a wrong name fails before the dataset is read
-    world = as_seen(policy, recorded_config(data), past or {})
-    return Demonstrations.load(data, world, on_decoded)
+    chosen = seen_by(policy, past or {})
+    return Demonstrations.load(data, replace(recorded_config(data), **chosen), on_decoded)
 
 
-def as_seen(policy: str, world: EnvConfig, past: Mapping[str, Any]) -> EnvConfig:
-    """A recorded world with the frames that this policy sees: as registered if all is None."""
+def seen_by(policy: str, past: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What this policy looks at, as settings of EnvConfig: as registered if all of `past` is None.
+
+    Raises UserError for a policy that would not heed it.
+    """
     from fetchlab.policy.registry import entry
 
     asked = {name: value for name, value in past.items() if value is not None}
     if entry(policy).sees_images:
-        return replace(world, **(asked or entry(policy).past))
+        return asked or entry(policy).past
     if asked:
         raise UserError(f"policy {policy} sees no images: leave out --history and --memory")
-    return replace(world, cameras=())
+    return {"cameras": ()}
 
 
 def train_policy(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import fields, replace
 from pathlib import Path
@@ -25,7 +25,7 @@ from fetchlab.eval.benchmark.store import Store
 from fetchlab.eval.parallel import process_pool, worker_count
 from fetchlab.eval.quickstart import steps_done
 from fetchlab.policy.registry import entry
-from fetchlab.train.commands import TrainCommand, as_seen, counting
+from fetchlab.train.commands import TrainCommand, counting, seen_by
 from fetchlab.train.demonstrate import CollectConfig
 
 # Memory of a training: without any images [bytes], and for each byte of decoded ones.
@@ -102,7 +102,7 @@ def memory_of(training: Training, store: Store) -> int:
     from fetchlab.train.lerobot import read_info
 
     folder = store.dataset_of(training)
-    world = as_seen(training.policy, recorded_config(folder), {})
+    world = replace(recorded_config(folder), **seen_in(training))
     n_frames = int(read_info(folder)["total_frames"])
     return round(PROCESS + DECODED * n_frames * len(world.cameras) * world.image_size**2 * 3)
 
@@ -144,9 +144,14 @@ def load_demonstrations(training: Training, folder: Path, n: int) -> Demonstrati
     """The first `n` demonstrations as the policy sees them under its condition."""
     from fetchlab.train.dataset import Demonstrations, recorded_config
 
-    past = training.condition.policy if entry(training.policy).sees_images else {}
-    world = as_seen(training.policy, recorded_config(folder), past)
+    world = replace(recorded_config(folder), **seen_in(training))
     return first_episodes(Demonstrations.load(folder, world), n)
+
+
+def seen_in(training: Training) -> Mapping[str, Any]:
+    """What the policy looks at under its condition, as settings of EnvConfig."""
+    past = training.condition.policy if entry(training.policy).sees_images else {}
+    return seen_by(training.policy, past)
 
 
 def first_episodes(demonstrations: Demonstrations, n: int) -> Demonstrations:
