@@ -201,8 +201,7 @@ class ActPointersPolicy(ActPolicy):
         found = self.pointers(names, frames, robot)
         words = self.instruction.mean(observations.instructions)  # (B, D)
         aim = self.goal(words, found.pointed.places, robot.tool[:, POSITION])
-        tokens = torch.cat([found.tokens + self.roles, aim.token], dim=1)  # (B, R + 1, D)
-        told = everywhere(tokens)
+        told = everywhere(torch.cat([found.tokens + self.roles, aim.token], dim=1))  # (B, R + 1, D)
         groups = [self.eyes.placed(frames.newest), self.proprioception(observations), told]
         context = TokenGroup.concatenate(groups)
         tokens = self.context_norm(self.encoder(context.tokens, context.mask))
@@ -271,7 +270,7 @@ class ActPointersPolicy(ActPolicy):
     ) -> Tensor:
         """From x, y, z (B, J + R, 3) [m] of what phrases and names mean."""
         by, offset = Requests(self.env_config.task).goals(observations.instructions, self.device)
-        n_named, rows = len(self.roles), torch.arange(len(by))
+        n_named, rows = len(self.roles), torch.arange(len(by), device=self.device)
         positions, known = positions[:, -n_named:], known[:, -n_named:]
         target = to_table_units(positions[rows, by][:, POSITION] + offset)  # (B, 2)
         return self.goal.loss(seen.aim, target, known[rows, by])
