@@ -12,12 +12,7 @@ from torch import Tensor, nn
 from fetchlab.errors import UserError, unknown
 from fetchlab.policy import latent
 from fetchlab.policy.base import Array, Statistics, TrainingBatch
-from fetchlab.policy.blocks import (
-    BlockConfig,
-    DecoderAttention,
-    DecoderBlock,
-    Encoder,
-)
+from fetchlab.policy.blocks import BlockConfig, DecoderAttention, DecoderBlock, Encoder
 from fetchlab.policy.learned import ChunkedPolicy, PolicyConfig, evaluating
 from fetchlab.policy.pointing import Pointing
 from fetchlab.policy.position_queries import PositionQueries
@@ -152,13 +147,9 @@ class ActPolicy(ChunkedPolicy):
             if config.position_query_weight > 0
             else None
         )
-        self.pointing = (
-            Pointing(env_config.cameras)
-            if self.position_queries is not None
-            and config.inputs == "pixels"
-            and config.pointing_weight > 0
-            else None
-        )
+        points = self.position_queries is not None and config.pointing_weight > 0
+        sees = config.inputs == "pixels"
+        self.pointing = Pointing(env_config.cameras) if points and sees else None
         self.style = self.style_projection = None
         if config.use_cvae:
             sizes = {"chunk_size": config.chunk_size, "latent_dim": config.latent_dim}
@@ -180,12 +171,8 @@ class ActPolicy(ChunkedPolicy):
         observations = batch.observations
         z, divergence = self._sample_style(batch)
         context = self._read(observations, z)
-        answers = self._answer(
-            observations,
-            context,
-            with_positions=True,
-            weights_of=() if self.pointing is None else (0,),
-        )
+        looked = () if self.pointing is None else (0,)
+        answers = self._answer(observations, context, with_positions=True, weights_of=looked)
         loss, metrics = self.imitation_loss(self.action_head(answers.actions), batch)
         if self.position_queries is not None:
             position = self.position_queries.loss(answers.positions, observations)

@@ -33,6 +33,8 @@ GREY = np.full((64, 64, 3), 128, np.uint8)
 class Gazer(Expert):
     """The expert, pretending to look at one patch of the front camera with its first layer."""
 
+    n_frames = 1
+
     def attention(self, observations: ObservationBatch) -> Sequence[torch.Tensor]:
         weights = torch.zeros(len(observations), 4, 8, 129)  # (B, H, K, N)
         weights[..., 9] = 1.0  # row 1, column 1 of the first camera
