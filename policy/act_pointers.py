@@ -85,10 +85,8 @@ class ActPointersConfig(ActConfig):
         for name in ("word_dropout", "mirror"):
             if not 0 <= getattr(self, name) < 1:
                 raise UserError(f"{name} must be 0 to below 1, got {getattr(self, name)}")
-        if self.env_config.history > 1 and (self.env_config.history, self.env_config.memory) != (
-            2,
-            "first",
-        ):
+        env_config = self.env_config
+        if (env_config.history, env_config.memory) not in ((1, "recent"), (2, "first")):
             raise UserError(
                 "pointers look at the newest frame, or at it and the first one: give "
                 "--history 2 --memory first, or --history 1"
@@ -130,20 +128,19 @@ class ActPointersPolicy(ActPolicy):
         assert isinstance(self.eyes, PatchTokenizer)
         env, width = config.env_config, config.d_model
         self._weights = config
-        asked = Requests(env.task)
-        self.n_named, self.has_box = asked.n_named, asked.has_box
-        self.named_words = NamedWords(env.task, self.n_named, config.block)
+        self.requests = asked = Requests(env.task)
+        self.named_words = NamedWords(env.task, asked.n_named, config.block)
         self.pointers = Pointers(
             env.cameras,
             self.eyes.patch_grid,
-            n_named=self.n_named + self.has_box,
+            n_named=asked.n_places,
             n_readings=len(PROPRIOCEPTION),
             d_model=width,
             remembers=config.recalls,
         )
-        self.goal = GoalPlace(n_named=self.n_named + self.has_box, d_model=width)
-        self.box_name = nn.Parameter(torch.randn(width)) if self.has_box else None
-        self.roles = nn.Parameter(torch.randn(self.n_named + self.has_box, width))
+        self.goal = GoalPlace(n_named=asked.n_places, d_model=width)
+        self.box_name = nn.Parameter(torch.randn(width)) if asked.has_box else None
+        self.roles = nn.Parameter(torch.randn(asked.n_places, width))
         looks = torch.tensor([look(read_phrase(phrase)) for phrase in config.phrases])
         self.register_buffer("looks", looks, persistent=False)  # (J, F)
 
@@ -269,9 +266,9 @@ class ActPointersPolicy(ActPolicy):
         self, seen: Look, observations: ObservationBatch, positions: Tensor, known: Tensor
     ) -> Tensor:
         """From x, y, z (B, J + R, 3) [m] of what phrases and names mean."""
-        by, offset = Requests(self.env_config.task).goals(observations.instructions, self.device)
-        n_named, rows = len(self.roles), torch.arange(len(by), device=self.device)
-        positions, known = positions[:, -n_named:], known[:, -n_named:]
+        by, offset = self.requests.goals(observations.instructions, self.device)
+        n_places, rows = self.requests.n_places, torch.arange(len(by), device=self.device)
+        positions, known = positions[:, -n_places:], known[:, -n_places:]
         target = to_table_units(positions[rows, by][:, POSITION] + offset)  # (B, 2)
         return self.goal.loss(seen.aim, target, known[rows, by])
 
@@ -279,10 +276,10 @@ class ActPointersPolicy(ActPolicy):
         self, observations: ObservationBatch, objects: Tensor, present: Tensor
     ) -> tuple[Tensor, Tensor]:
         """x, y, z (B, J + R, 3) [m] of what phrases and names mean, and which mean one object."""
-        said = Requests(self.env_config.task).looks(observations.instructions, self.device)
+        said = self.requests.looks(observations.instructions, self.device)
         looks = torch.cat([self.looks.expand(len(said), -1, -1), said], dim=1)  # (B, J + R, F)
         is_meant = are_meant(objects, looks)  # (B, M, J + R)
-        if self.has_box:
+        if self.requests.has_box:
             is_meant = torch.cat([is_meant, objects[..., [IS_BOX]] > 0.5], dim=-1)
         is_meant = is_meant & present[..., None]
         places = torch.cat([objects[..., POSITION], objects[..., [HEIGHT]]], dim=-1)  # (B, M, 3)

@@ -111,12 +111,12 @@ def _act(config: ActConfig, *, n_objects: int) -> Cost:
 def _act_pointers(config: ActPointersConfig, *, n_objects: int) -> Cost:
     """As act, with pointers among the words and the context, and what makes them."""
     plain = _act(config, n_objects=n_objects)
-    named = n_pointers(config)
+    asked = Requests(config.env_config.task)
+    named, n_named = asked.n_places, asked.n_named
     tokens = {**plain.tokens, "pointers": named, "goal": 1}
     words, actions, told = tokens["words"], tokens["actions"], named + 1
     n_context = sum(tokens.values()) - words - actions
     width, block, n_layers = config.d_model, config.block, config.n_decoder_layers
-    n_named = Requests(config.env_config.task).n_named
     eyes = plain.parts["eyes"]
     parts = {
         **plain.parts,
@@ -142,12 +142,6 @@ def _act_pointers(config: ActPointersConfig, *, n_objects: int) -> Cost:
         context_cache=cache_bytes(n_layers, n_context, width),
         decoder_cache=cache_bytes(n_layers, sum(tokens.values()), width),
     )
-
-
-def n_pointers(config: ActPointersConfig) -> int:
-    """R: one for each named object, and one for the box if the task has one."""
-    asked = Requests(config.env_config.task)
-    return asked.n_named + asked.has_box
 
 
 def pointing(config: ActPointersConfig, n_names: int) -> Part:

@@ -48,6 +48,11 @@ class Requests:
         self._kinds = [*(names if len(names) > 1 else ()), *(DIRECTIONS if two else ())]
 
     @property
+    def n_places(self) -> int:
+        """Places there are to be told: of all that is named, and of the box if there is one."""
+        return self.n_named + self.has_box
+
+    @property
     def size(self) -> int:
         """How many numbers tell what is asked for."""
         return self.n_named * len(LOOKS) + len(self._kinds)

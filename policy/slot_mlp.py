@@ -160,8 +160,8 @@ def n_lookup(config: SlotMlpConfig) -> int:
 def n_control(config: SlotMlpConfig) -> int:
     """How many numbers the control part reads: what was found, the ways there, and the readings."""
     requests = Requests(config.env_config.task)
-    n_ways = requests.n_named + requests.has_box
-    return config.lookup_hidden[-1] + 2 * (requests.n_named + n_ways) + len(PROPRIOCEPTION)
+    n_told = requests.n_named + requests.n_places  # positions, and ways
+    return config.lookup_hidden[-1] + 2 * n_told + len(PROPRIOCEPTION)
 
 
 def slot_width(env_config: EnvConfig) -> int:

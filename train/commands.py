@@ -59,10 +59,9 @@ class TrainCommand:
     num_threads: int | None = None
     """threads of torch on the CPU"""
     history: int | None = None
-    """frames of every camera that the policy sees at once, 1 to 4; act_pointers: 2"""
+    """frames of every camera that the policy sees at once, 1 to 4"""
     memory: str | None = None
-    """which they are: the `recent` ones, or the `first` of the episode before the rest;
-    act_pointers: first"""
+    """which they are: the `recent` ones, or the `first` of the episode before the rest"""
     resume: bool = False
     """go on with a training that was interrupted"""
     policy_settings: tyro.conf.Suppress[tuple[tuple[str, Any], ...]] = ()

@@ -28,11 +28,11 @@ from fetchlab.policy.registry import entry
 from fetchlab.train.commands import TrainCommand, counting, seen_by
 from fetchlab.train.demonstrate import CollectConfig
 
-# Memory of a training: without any images [bytes], and for each byte of decoded ones.
-PROCESS, DECODED = 1.0e9, 1.3
-
 if TYPE_CHECKING:  # torch takes a second to import
     from fetchlab.train.dataset import Demonstrations
+
+# Memory of a training: without any images [bytes], and for each byte of decoded ones.
+PROCESS, DECODED = 1.0e9, 1.3
 
 
 def collect_all(config: BenchmarkConfig, store: Store) -> None:
