@@ -29,7 +29,13 @@ from fetchlab.sim.observation import (
     ObservationBatch,
 )
 from fetchlab.tokenizers.instruction import Vocabulary
-from fetchlab.tokenizers.objects import object_features, to_table_units, ways
+from fetchlab.tokenizers.objects import (
+    TABLE_UNIT,
+    between,
+    object_features,
+    to_table_units,
+    ways,
+)
 from fetchlab.tokenizers.proprio import ProprioceptionNormalizer
 
 N_SLOTS = 6
@@ -137,11 +143,22 @@ class SlotMlpPolicy(ChunkedPolicy):
         found = self.lookup(torch.cat(parts, dim=1))  # (B, hidden)
         positions = self.position_head(found).unflatten(1, (-1, 2))  # (B, R, 2)
         places = torch.cat([positions, *known], dim=1)  # (B, R, 2), and the box's
-        readings = torch.tensor(observations.proprioception, device=self.device)
-        way = ways(places, readings[:, TOOL][:, POSITION]).flatten(1)
-        state = [found, positions.flatten(1), way, self.normalize(observations)]
+        told = [found, positions.flatten(1), self._ways(observations, places)]
+        state = [*told, self.normalize(observations)]
         encoded: Tensor = self.action_head(self.control(torch.cat(state, dim=1)))
         return encoded.reshape(-1, *self.chunk_shape), positions
+
+    def _ways(self, observations: ObservationBatch, places: Tensor) -> Tensor:
+        """From the tool to each place (B, R, 2), and, where the named object is to end elsewhere,
+        to that goal, and from the object to all of them: (B, 2 R) or (B, 4 R + 4)."""
+        tool = torch.tensor(observations.proprioception, device=self.device)[:, TOOL][:, POSITION]
+        if self.requests.n_places == 1:
+            return ways(places, tool).flatten(1)
+        by, offset = self.requests.goals(observations.instructions, self.device)  # (B,), (B, 2)
+        rows = torch.arange(len(by), device=self.device)
+        goal = places[rows, by] + offset / TABLE_UNIT  # (B, 2)
+        places = torch.cat([places, goal[:, None]], dim=1)  # (B, R + 1, 2)
+        return torch.cat([ways(places, tool).flatten(1), between(places)[:, 0]], dim=1)
 
     def _looks(self, observations: ObservationBatch) -> Tensor:
         """(B, R, L) the colours and shapes that the instruction names."""
@@ -160,8 +177,9 @@ def n_lookup(config: SlotMlpConfig) -> int:
 def n_control(config: SlotMlpConfig) -> int:
     """How many numbers the control part reads: what was found, the ways there, and the readings."""
     requests = Requests(config.env_config.task)
-    n_told = requests.n_named + requests.n_places  # positions, and ways
-    return config.lookup_hidden[-1] + 2 * n_told + len(PROPRIOCEPTION)
+    places = requests.n_places
+    n_ways = places if places == 1 else 2 * (places + 1)  # a goal, too, and from the object to each
+    return config.lookup_hidden[-1] + 2 * (requests.n_named + n_ways) + len(PROPRIOCEPTION)
 
 
 def slot_width(env_config: EnvConfig) -> int:

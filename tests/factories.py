@@ -121,10 +121,13 @@ def make_act_pointers(
     return ActPointersPolicy(config, make_statistics(env_config.action_dim))
 
 
-def make_slot_mlp(**settings: Any) -> SlotMlpPolicy:
+def make_slot_mlp(task: str = "fetch", **settings: Any) -> SlotMlpPolicy:
     """A small slot baseline."""
+    env_config = EnvConfig(cameras=(), task=task)
     settings = {"lookup_hidden": (32, 32), "control_hidden": (32, 32), **settings}
-    config = SlotMlpConfig(
-        env_config=EnvConfig(cameras=()), sentences=SENTENCES, phrases=PHRASES, **settings
-    )
+    words = {
+        "sentences": TASKS[task].sentences(env_config),
+        "phrases": TASKS[task].phrases(env_config),
+    }
+    config = SlotMlpConfig(env_config=env_config, **{**words, **settings})
     return SlotMlpPolicy(config, make_statistics())

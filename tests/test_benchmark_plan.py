@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.benchmark_cells import make_cells
-from tests.recordings import write_dataset
 
 from fetchlab.eval.benchmark.command import command
 from fetchlab.eval.benchmark.config import (
@@ -28,8 +27,6 @@ from fetchlab.eval.benchmark.store import Store
 from fetchlab.eval.benchmark.training import (
     command_for,
     first_episodes,
-    memory_of,
-    side_by_side,
 )
 from fetchlab.eval.parallel import Role
 from fetchlab.eval.plan import CellPlan
@@ -39,7 +36,6 @@ from fetchlab.sim.config import EnvConfig
 from fetchlab.train.collection import collect
 from fetchlab.train.dataset import Demonstrations
 from fetchlab.train.demonstrate import CollectConfig
-from fetchlab.train.lerobot import read_info
 
 
 def full(**changes: Any) -> BenchmarkConfig:
@@ -83,24 +79,6 @@ def test_a_condition_may_take_more_steps(tmp_path: Path) -> None:
     longer = replace(usual, condition=replace(usual.condition, steps=2.5))
     steps = [command_for(one, config, Store(config)).steps for one in (usual, longer)]
     assert steps == [3000, 7500]
-
-
-def test_as_many_train_side_by_side_as_cores_and_memory_hold(tmp_path: Path) -> None:
-    chosen: dict[str, Any] = {"policies": ("act", "slot_mlp"), "workers": 3}
-    config = BenchmarkConfig(out=tmp_path / "run", quick=True, **chosen)
-    store, planned = Store(config), trainings(config)
-    write_dataset(store.demonstrations("nominal"), episodes=4)
-    (act, slots) = (next(t for t in planned if t.policy == p) for p in chosen["policies"])
-    images = 2 * 16 * 16 * 3 * recorded_frames(store.demonstrations("nominal"))
-    assert memory_of(act, store) - memory_of(slots, store) == pytest.approx(1.3 * images, abs=1)
-    need = memory_of(act, store)
-    room = {0: 1, need: 1, 2 * need: 2, 100 * need: 3}
-    assert {n: side_by_side(planned, config, store, n) for n in room} == room
-    assert side_by_side([act, slots], config, store, 100 * need) == 2
-
-
-def recorded_frames(data: Path) -> int:
-    return int(read_info(data)["total_frames"])
 
 
 def test_the_episodes_are_counted_before_anything_is_trained(tmp_path: Path) -> None:

@@ -289,7 +289,8 @@ def test_the_fingerprint_follows_the_bytes(tmp_path: Path) -> None:
     assert a == b != c
 
 
-def test_decoding_reports_its_progress(dataset: tuple[Path, list[Episode]]) -> None:
+def test_decoding_reports_its_progress(tmp_path: Path) -> None:
+    write_dataset(tmp_path, episodes=2)
     told: list[tuple[int, int]] = []
-    demonstrations = Demonstrations.load(dataset[0], on_decoded=lambda *now: told.append(now))
+    demonstrations = Demonstrations.load(tmp_path, on_decoded=lambda *now: told.append(now))
     assert told[-1] == (2 * len(demonstrations), 2 * len(demonstrations))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -26,11 +27,20 @@ from fetchlab.sim.observation import (
     COLOUR,
     IS_BOX,
     MAX_ROWS,
+    POSITION,
     SHAPE,
+    TOOL,
     Observation,
     ObservationBatch,
 )
-from fetchlab.tokenizers.objects import N_FEATURES, object_features
+from fetchlab.sim.scene import place_beside
+from fetchlab.tokenizers.objects import (
+    N_FEATURES,
+    TABLE_UNIT,
+    WAY_GAIN,
+    object_features,
+    to_table_units,
+)
 
 CPU = torch.device("cpu")
 
@@ -163,9 +173,33 @@ def test_augmentation_acts_in_training_only_and_can_be_switched_off() -> None:
     policy = make_slot_mlp()
     assert policy.loss(batch)[0] != policy.loss(batch)[0]
     assert policy.eval().loss(batch)[0] == policy.loss(batch)[0]
-    off = {"permute_slots": False, "permute_colours": False, "resample_distractors": False}
+    off: dict[str, Any] = {
+        "permute_slots": False,
+        "permute_colours": False,
+        "resample_distractors": False,
+    }
     plain = make_slot_mlp(**off)
     assert plain.loss(batch)[0] == plain.loss(batch)[0]
+
+
+@pytest.mark.parametrize(
+    ("sentence", "goal"),
+    [
+        ("fetch the red block", [0.5, -0.1]),
+        ("put the red block in the box", [0.4, 0.2]),
+        ("put the red block left of the blue block", [0.6, place_beside([0.6, 0.1], "left")[1]]),
+    ],
+)
+def test_the_way_from_the_named_object_to_its_goal_is_told(
+    sentence: str, goal: list[float]
+) -> None:
+    policy = make_slot_mlp("mixed")
+    observations = replace(make_observations(1), instructions=(sentence,))
+    places = torch.tensor([[[0.5, -0.1], [0.6, 0.1], [0.4, 0.2]]])  # named, beside what, box
+    told = policy._ways(observations, to_table_units(places)) / WAY_GAIN * TABLE_UNIT  # (1, 16) [m]
+    tool = torch.tensor(observations.proprioception[0, TOOL][POSITION])
+    torch.testing.assert_close(told[0, 6:8], torch.tensor(goal) - tool)
+    torch.testing.assert_close(told[0, -2:], torch.tensor(goal) - places[0, 0])
 
 
 def test_hidden_layers_need_units() -> None:

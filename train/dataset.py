@@ -1,4 +1,4 @@
-"""Demonstrations in memory: decoded once, then gathered into batches."""
+"""Demonstrations as arrays: decoded once, then gathered into batches."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from fetchlab.policy.base import Array, Statistics, TrainingBatch
 from fetchlab.sim.config import EnvConfig
 from fetchlab.sim.observation import ObservationBatch, as_views
 from fetchlab.train import lerobot
-from fetchlab.train.decoding import OnDecoded, decoded
+from fetchlab.train.decoding import OnDecoded, decoded, mapped
 from fetchlab.train.feature_statistics import column_array
 
 Indices = NDArray[np.int64]
@@ -37,7 +37,7 @@ class Demonstrations:
     """F frames of E episodes, as arrays; frames of an episode are neighbours."""
 
     env_config: EnvConfig  # the world they show, with the cameras that were loaded
-    images: NDArray[np.uint8]  # (F, C, H, W, 3)
+    images: NDArray[np.uint8]  # (F, C, H, W, 3), read-only
     before: NDArray[np.uint8]  # (E, C, H, W, 3) what was shown before; C is 0 if nothing was
     proprioception: Array  # (F, P)
     objects: Array  # (F, M, features)
@@ -74,17 +74,20 @@ class Demonstrations:
             raise UserError(f"{root} is incomplete: its files do not hold the frames they announce")
         arrays, instructions = _numeric_arrays(root, table), _instructions(root)
         _refuse_foreign_files(root, env_config, arrays, instructions)
-        starts = np.cumsum(lengths) - lengths
+        starts, size = np.cumsum(lengths) - lengths, env_config.image_size
+        fingerprint = _fingerprint([root / lerobot.INFO_PATH, *paths])
         return cls(
             env_config=env_config,
-            images=decoded(root, table, keys, env_config.image_size, on_decoded),
-            before=decoded(root, table.take(starts), before, env_config.image_size),
+            images=mapped(
+                root, table, keys, size, fingerprint=fingerprint, on_decoded=on_decoded
+            ),
+            before=decoded(root, table.take(starts), before, size),
             **arrays,
             instructions=instructions,
             lengths=lengths,
             scene_seeds=column_array(episodes, "scene.seed"),
             n_objects=column_array(episodes, "scene.n_objects"),
-            fingerprint=_fingerprint([root / lerobot.INFO_PATH, *paths]),
+            fingerprint=fingerprint,
         )
 
     def __len__(self) -> int:

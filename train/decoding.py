@@ -1,7 +1,9 @@
-"""Decoding the images of a dataset, side by side."""
+"""Decoding the images of a dataset, side by side, once for all who train on it."""
 
 from __future__ import annotations
 
+import errno
+import shutil
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -9,6 +11,7 @@ from pathlib import Path
 import cv2
 import numpy as np
 import pyarrow as pa
+from filelock import FileLock
 from numpy.typing import NDArray
 
 from fetchlab.errors import UserError
@@ -16,6 +19,41 @@ from fetchlab.errors import UserError
 OnDecoded = Callable[[int, int], None]
 """called with (images decoded, images in all)"""
 DECODED_AT_ONCE = 256  # images a thread takes on
+FOLDER = ".decoded"  # in the dataset's; may be removed at any time
+Images = NDArray[np.uint8]
+
+
+def mapped(
+    root: Path,
+    table: pa.Table,
+    keys: Mapping[str, str],
+    size: int,
+    *,
+    fingerprint: str,
+    on_decoded: OnDecoded | None = None,
+) -> Images:
+    """What `decoded` returns, read-only, from a file that is written by the first to need it.
+
+    The system keeps in memory what fits, once for all processes. Where there is no place for the
+    file, it is in this process's memory. The fingerprint is the dataset's.
+    """
+    if not keys:
+        return decoded(root, table, keys, size)
+    path = root / FOLDER / f"{'+'.join(keys)}-{fingerprint}.npy"
+    shape = (len(table), len(keys), size, size, 3)
+    found = _open(path, shape)
+    if found is not None and on_decoded:
+        on_decoded(shape[0] * shape[1], shape[0] * shape[1])
+    try:
+        if found is None:
+            path.parent.mkdir(exist_ok=True)
+            with FileLock(path.with_suffix(".lock")):
+                if _open(path, shape) is None:
+                    _write(path, shape, root, table, keys, on_decoded)
+            found = _open(path, shape)
+    except OSError:  # a folder that cannot be written, or a full disk
+        pass
+    return decoded(root, table, keys, size, on_decoded) if found is None else found
 
 
 def decoded(
@@ -24,14 +62,55 @@ def decoded(
     keys: Mapping[str, str],
     size: int,
     on_decoded: OnDecoded | None = None,
-) -> NDArray[np.uint8]:
+) -> Images:
     """The images of each row and camera, (rows, C, size, size, 3); `keys`: camera → column.
 
-    OpenCV decodes outside the interpreter's lock. Raises UserError for what is no such image.
+    Raises UserError for what is no such image.
     """
-    total = len(table) * len(keys)
     images = np.empty((len(table), len(keys), size, size, 3), np.uint8)
-    starts, done = range(0, len(table), DECODED_AT_ONCE), 0
+    _decode(images, root, table, keys, on_decoded)
+    return images
+
+
+def _open(path: Path, shape: tuple[int, ...]) -> Images | None:
+    """The images in this file, None if it is not there or was damaged."""
+    try:
+        images = np.load(path, mmap_mode="r")
+    except (OSError, EOFError, ValueError):
+        return None
+    return np.asarray(images) if images.shape == shape and images.dtype == np.uint8 else None
+
+
+def _write(
+    path: Path,
+    shape: tuple[int, ...],
+    root: Path,
+    table: pa.Table,
+    keys: Mapping[str, str],
+    on_decoded: OnDecoded | None,
+) -> None:
+    """The whole file or none."""
+    if shutil.disk_usage(path.parent).free < np.prod(shape):  # writing to a full disk would crash
+        raise OSError(errno.ENOSPC, "no room", str(path))
+    partial = path.with_suffix(".partial")
+    try:
+        images = np.lib.format.open_memmap(partial, mode="w+", dtype=np.uint8, shape=shape)
+        _decode(images, root, table, keys, on_decoded)
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _decode(
+    images: Images,
+    root: Path,
+    table: pa.Table,
+    keys: Mapping[str, str],
+    on_decoded: OnDecoded | None,
+) -> None:
+    """Into `images`; OpenCV decodes outside the interpreter's lock."""
+    total = len(table) * len(keys)
+    size, starts, done = images.shape[2], range(0, len(table), DECODED_AT_ONCE), 0
     with ThreadPoolExecutor() as pool:
         for camera, (name, key) in enumerate(keys.items()):
             pngs = table.column(key).combine_chunks().field("bytes")
@@ -46,10 +125,9 @@ def decoded(
                     )
                 if on_decoded:
                     on_decoded(done, total)
-    return images
 
 
-def _decode_pngs(pngs: list[bytes | None], outs: NDArray[np.uint8]) -> int:
+def _decode_pngs(pngs: list[bytes | None], outs: Images) -> int:
     """Into `outs` (n, H, W, 3), red first, up to the first that is no image of this size."""
     for row, (png, out) in enumerate(zip(pngs, outs, strict=True)):
         image = cv2.imdecode(np.frombuffer(png, np.uint8), cv2.IMREAD_COLOR) if png else None

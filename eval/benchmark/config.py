@@ -41,7 +41,7 @@ class BenchmarkConfig:
     suites: tuple[str, ...] = tuple(SUITES)
     """what to vary (`fetchlab list suites`)"""
     task: str | None = None
-    """`mixed` (the default): all shapes, both languages, three cameras; any other task: blocks,
+    """`mixed` (the default): all shapes, both languages, two cameras; any other task: blocks,
     one sentence, two small cameras, which is much cheaper"""
     quick: bool = False
     """a few minutes in all: fetch, few demonstrations and episodes, and no suite that takes
@@ -52,8 +52,7 @@ class BenchmarkConfig:
     """to learn from; by default 7200, 1200 for a task other than `mixed`, or 600 with --quick. The
     suite `data` has numbers of its own, up to 1000, which are collected whatever this says"""
     workers: int = 0
-    """processes; 0: one a core. Fewer train side by side where the memory does not reach. The
-    results do not depend on it"""
+    """processes; 0: one a core. The results do not depend on it"""
 
     def __post_init__(self) -> None:
         if self.task is not None and self.task not in TASKS:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import psutil
 
 from fetchlab.errors import UserError
 from fetchlab.eval.benchmark.config import (
@@ -30,9 +29,6 @@ from fetchlab.train.demonstrate import CollectConfig
 
 if TYPE_CHECKING:  # torch takes a second to import
     from fetchlab.train.dataset import Demonstrations
-
-# Memory of a training: without any images [bytes], and for each byte of decoded ones.
-PROCESS, DECODED = 1.0e9, 1.3
 
 
 def collect_all(config: BenchmarkConfig, store: Store) -> None:
@@ -74,37 +70,17 @@ def is_trained(store: Store, training: Training) -> bool:
 
 
 def train_all(config: BenchmarkConfig, store: Store) -> None:
-    """Every policy that has not been trained, one a core, as far as the memory reaches."""
+    """Every policy that has not been trained, one a core; they share the decoded images."""
     todo = [training for training in trainings(config) if not is_trained(store, training)]
     if not todo:
         return
     commands = [command_for(training, config, store) for training in todo]
-    available = psutil.virtual_memory().available
-    with process_pool(side_by_side(todo, config, store, available)) as pool:
+    with process_pool(min(worker_count(config.workers), len(todo))) as pool:
         futures = [
             pool.submit(_train, training, command, demonstrations_of(training.condition, config))
             for training, command in zip(todo, commands, strict=True)
         ]
         _watch([training.name for training in todo], commands, futures)
-
-
-def side_by_side(
-    todo: Sequence[Training], config: BenchmarkConfig, store: Store, available: int
-) -> int:
-    """How many of these may run at a time, with so many bytes of memory available."""
-    room = available // max(memory_of(training, store) for training in todo)
-    return max(1, min(worker_count(config.workers), len(todo), room))
-
-
-def memory_of(training: Training, store: Store) -> int:
-    """Bytes that a training takes: mostly the images that its policy sees, all decoded."""
-    from fetchlab.train.dataset import recorded_config
-    from fetchlab.train.lerobot import read_info
-
-    folder = store.dataset_of(training)
-    world = replace(recorded_config(folder), **seen_in(training))
-    n_frames = int(read_info(folder)["total_frames"])
-    return round(PROCESS + DECODED * n_frames * len(world.cameras) * world.image_size**2 * 3)
 
 
 def training_times(config: BenchmarkConfig, store: Store) -> dict[str, float]:
