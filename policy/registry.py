@@ -66,6 +66,7 @@ def _blind_expert() -> type[Expert]:
     return BlindExpert
 
 
+SLOT_TRAINING = {"batch_size": 256, "learning_rate": 2e-3, "eval_every": 1000}
 POLICIES: Mapping[str, PolicyEntry] = {
     "act": PolicyEntry(
         description="transformer on camera pixels",
@@ -103,7 +104,14 @@ POLICIES: Mapping[str, PolicyEntry] = {
         description="baseline: object list in six fixed slots, MLP",
         policy_class=_slot_mlp,
         sees_images=False,
-        training={"steps": 5000, "batch_size": 256, "learning_rate": 2e-3, "eval_every": 1000},
+        training={"steps": 5000, **SLOT_TRAINING},
+    ),
+    "slot_mlp_large": PolicyEntry(
+        description="slot_mlp, wider and trained longer: for several shapes and tasks",
+        policy_class=_slot_mlp,
+        sees_images=False,
+        settings={"lookup_hidden": (512, 512, 512)},
+        training={"steps": 20_000, **SLOT_TRAINING},
     ),
     "expert": PolicyEntry(
         description="scripted expert on the simulator's object list",

@@ -179,8 +179,8 @@ def test_collect_offers_nothing_that_a_dataset_cannot_keep(
 def test_list_as_lines(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["list", "policies"]) == 0
     names = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
-    learned = ["act", "act_pointers", "act_objects", "act_no_position_queries", "slot_mlp"]
-    assert names == [*learned, "expert", "expert_blind"]
+    learned = ["act", "act_pointers", "act_objects", "act_no_position_queries"]
+    assert names == [*learned, "slot_mlp", "slot_mlp_large", "expert", "expert_blind"]
 
 
 def test_a_mistake_is_one_line_also_when_the_simulator_has_been_loaded() -> None:

@@ -78,9 +78,7 @@ class Demonstrations:
         fingerprint = _fingerprint([root / lerobot.INFO_PATH, *paths])
         return cls(
             env_config=env_config,
-            images=mapped(
-                root, table, keys, size, fingerprint=fingerprint, on_decoded=on_decoded
-            ),
+            images=mapped(root, table, keys, size, fingerprint=fingerprint, on_decoded=on_decoded),
             before=decoded(root, table.take(starts), before, size),
             **arrays,
             instructions=instructions,

@@ -34,7 +34,8 @@ class BenchmarkConfig:
     """folder for demonstrations, policies, results.json and report.html"""
     policies: tuple[str, ...] = ()
     """names of registered policies (`fetchlab list policies`), the most important first; by default
-    act_pointers, or act for a task other than `mixed`, then slot_mlp expert expert_blind"""
+    act_pointers and slot_mlp_large, or act and slot_mlp for a task other than `mixed`, then expert
+    and expert_blind"""
     seeds: tuple[int, ...] = ()
     """of the trainings, by default 0 1 2, or 0 1 with --quick: how much luck is in a training shows
     only when it is repeated"""

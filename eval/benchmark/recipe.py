@@ -40,10 +40,11 @@ class Recipe:
     """whether policies are also trained for single suites"""
 
 
-YARDSTICKS = ("slot_mlp", "expert", "expert_blind")
+YARDSTICKS = ("expert", "expert_blind")
+SINGLE = ("act", "slot_mlp", *YARDSTICKS)  # strong enough for one task and blocks
 FULL = Recipe(
     world=WORLD,
-    policies=("act_pointers", *YARDSTICKS),
+    policies=("act_pointers", "slot_mlp_large", *YARDSTICKS),
     demonstrations=7200,
     steps=1.0,
     episodes=200,
@@ -51,7 +52,7 @@ FULL = Recipe(
 )
 QUICK = Recipe(
     world=EnvConfig(),
-    policies=("act", *YARDSTICKS),
+    policies=SINGLE,
     demonstrations=600,
     steps=0.6,
     episodes=10,
@@ -64,6 +65,5 @@ QUICK = Recipe(
 def single(tier: Recipe, task: str) -> Recipe:
     """The tier with one task and blocks only, which is much cheaper."""
     demonstrations = min(tier.demonstrations, 1200)
-    policies = ("act", *YARDSTICKS)
     world = EnvConfig(task=task)
-    return replace(tier, world=world, policies=policies, demonstrations=demonstrations)
+    return replace(tier, world=world, policies=SINGLE, demonstrations=demonstrations)

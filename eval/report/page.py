@@ -29,6 +29,7 @@ LABELS = {
     "act_pointers": "Transformer that points at what is named, from camera pixels",
     "act_objects": "Transformer, from the object list",
     "slot_mlp": "MLP with six slots, from the object list",
+    "slot_mlp_large": "Wider MLP with six slots, from the object list",
     "act_no_position_queries": "Transformer from pixels, trained without position queries",
     "expert": "Scripted expert",
     "expert_blind": "Scripted expert on any object: the chance level",
