@@ -12,10 +12,10 @@ from typing import Any
 from fetchlab.errors import UserError, unknown
 from fetchlab.eval.benchmark.recipe import SCENES_SEED, WORLD
 from fetchlab.eval.benchmark.store import read_record
-from fetchlab.eval.decode import decode, read_object
+from fetchlab.eval.decode import decode, read_object, value_of
 from fetchlab.eval.results import RESULTS, Cell, CellKey, Results, read_results, write_whole
 from fetchlab.eval.suites import SUITES
-from fetchlab.policy.registry import POLICIES
+from fetchlab.policy.registry import POLICIES, is_scripted
 from fetchlab.sim.config import EnvConfig
 from fetchlab.sim.scene import MAX_OBJECTS
 from fetchlab.sim.tasks.registry import TASKS
@@ -86,6 +86,8 @@ class Entry:
     link: str
     policy: str
     """what it is, in a few words"""
+    demonstrations: int
+    """the usual ones that it learned from; 0 for a script"""
     cells: tuple[EntryCell, ...]
     fingerprint: dict[str, str]
     world: dict[str, Any]
@@ -102,6 +104,8 @@ class Entry:
         for field in ("authors", "link", "policy"):
             if not getattr(self, field).isprintable():
                 raise UserError(f"{field} must be one line of text")
+        if self.demonstrations < 0:
+            raise UserError(f"demonstrations must not be negative, got {self.demonstrations}")
         check_benchmark(self.world, self.seed)
         if not self.cells:
             raise UserError("cells must not be empty")
@@ -156,13 +160,14 @@ def write_entry(folder: Path, entry: Entry) -> Path:
 
 def entries_of(folder: Path, *, prefix: str = "", authors: str = "", link: str = "") -> list[Entry]:
     """An entry for each policy of the benchmark in this folder; UserError if it holds none."""
-    results, world = _benchmark_in(folder)
+    results, world, demonstrations = _benchmark_in(folder)
     return [
         Entry(
             name=f"{prefix}-{policy}" if prefix else policy,
             authors=authors,
             link=link,
             policy=POLICIES[policy].description if policy in POLICIES else policy,
+            demonstrations=0 if is_scripted(policy) else demonstrations,
             cells=summed([cell for cell in results.cells if cell.policy == policy]),
             fingerprint=results.fingerprint,
             world=world,
@@ -172,8 +177,8 @@ def entries_of(folder: Path, *, prefix: str = "", authors: str = "", link: str =
     ]
 
 
-def _benchmark_in(folder: Path) -> tuple[Results, dict[str, Any]]:
-    """The results of a finished benchmark, and its world."""
+def _benchmark_in(folder: Path) -> tuple[Results, dict[str, Any], int]:
+    """The results of a finished benchmark, its world, and how many demonstrations it had."""
     begun = read_record(folder)
     if begun is None or not (folder / RESULTS).is_file():
         raise UserError(
@@ -184,13 +189,14 @@ def _benchmark_in(folder: Path) -> tuple[Results, dict[str, Any]]:
         raise UserError(f"{folder} holds no fingerprint or no cells: run fetchlab benchmark again")
     try:
         world = recorded(decode(EnvConfig, begun.settings.get("world")))
+        demonstrations = value_of(int, begun.settings.get("demonstrations"), "demonstrations")
         check_benchmark(world, results.seed)
     except UserError as error:
         raise UserError(
             f"{folder} cannot be ranked: {error}; add a fetchlab benchmark of all tasks, without "
             "--task and --quick"
         ) from None
-    return results, world
+    return results, world, demonstrations
 
 
 def summed(cells: Iterable[Cell]) -> tuple[EntryCell, ...]:

@@ -80,6 +80,7 @@ class Standing:
     seen: float | None
     """success at demonstrated numbers"""
     n_seeds: int
+    demonstrations: int
     n_episodes: int
     """played at numbers never demonstrated, over all trainings"""
     authors: str
@@ -188,6 +189,7 @@ def standing(entry: Entry) -> Standing:
         worst_seed=min(beyond) if beyond else None,
         seen=fmean(seen) if seen else None,
         n_seeds=entry.n_trainings,
+        demonstrations=entry.demonstrations,
         n_episodes=sum(
             cell.n_episodes * len(cell.successes)
             for (_, count), cell in cells.items()
@@ -238,7 +240,7 @@ def leaderboard_table(standings: Sequence[Standing]) -> Table:
 
     title = "Success with 6 to 20 objects after demonstrations with 2 to 5, mean of three tasks"
     table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for column in ("", "name", "beyond", "95 %", "worst seed", "seen", "seeds", "by"):
+    for column in ("", "name", "beyond", "95 %", "worst seed", "seen", "seeds", "demos", "by"):
         text = column in ("name", "by")
         table.add_column(column, justify="left" if text else "right", no_wrap=column != "by")
     for rank, one in enumerate(standings, start=1):
@@ -250,7 +252,8 @@ def _row(rank: int, one: Standing) -> list[str]:
     from rich.markup import escape
 
     seen = "" if one.seen is None else percent(one.seen)
-    ending = [seen, str(one.n_seeds), escape(one.authors)]
+    demonstrations = str(one.demonstrations or "")
+    ending = [seen, str(one.n_seeds), demonstrations, escape(one.authors)]
     if one.beyond is None or one.beyond_ci95 is None or one.worst_seed is None:
         return ["", one.name, "–", "", "", *ending]
     low, high = one.beyond_ci95

@@ -19,7 +19,9 @@ from fetchlab.eval.leaderboard import LeaderboardConfig, run_leaderboard
 
 def make_benchmark(folder: Path, renderer: str = "3fa2", **changes: Any) -> Path:
     """The folder of a finished one, with the cells of `make_results`."""
-    settings = json.loads(json.dumps({"world": asdict(replace(WORLD, **changes))}))
+    settings = json.loads(
+        json.dumps({"world": asdict(replace(WORLD, **changes)), "demonstrations": 300})
+    )
     record = {"settings": settings, "fingerprint": {"renderer": renderer}}
     replace(make_results(), fingerprint=record["fingerprint"]).write(folder)
     (folder / "benchmark.json").write_text(json.dumps(record))
@@ -38,6 +40,8 @@ def test_a_benchmark_is_added_and_nothing_is_replaced(
     run_leaderboard(config)
     entry = read_entry(board / "mine-act.json")
     assert entry.authors == "A. Person" and entry.policy == "transformer on camera pixels"
+    scripted = read_entry(board / "mine-expert.json")
+    assert (entry.demonstrations, scripted.demonstrations) == (300, 0)
     assert entry.world == recorded(WORLD) and entry.seed == SCENES_SEED
     assert len(entry.cells) == len(COUNTS) and "no fetch with 15" in capsys.readouterr().out
     (board / "mine-act.json").unlink()
