@@ -51,8 +51,8 @@ class Condition:
     """how many; None: as many as usual"""
     policy: Mapping[str, Any] = field(default_factory=dict)
     """settings of EnvConfig that the policy chooses for itself: history, memory"""
-    steps: float = 1.0
-    """share of the usual training steps"""
+    least_steps: int = 0
+    """training steps, where a policy usually takes fewer"""
     control: str = ""
     """the condition that it is measured against, if there is one"""
 

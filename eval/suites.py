@@ -134,7 +134,9 @@ SUITES: Mapping[str, Suite] = {
                     name="screens",
                     description="two still cameras, and a screen before one of them",
                     env={"variation": "screen_anywhere", "cameras": STILL},
-                    steps=2.5,  # half of what it sees is no use: the usual steps end too early
+                    # From above the hand hides what it is about to grip: where was it at first?
+                    policy={"history": 2, "memory": "first"},
+                    least_steps=8000,  # half of what it sees is no use
                 ),
             ),
         ),

@@ -76,9 +76,10 @@ def test_the_folder_of_a_collection_is_a_plain_name() -> None:
 def test_a_condition_may_take_more_steps(tmp_path: Path) -> None:
     config = BenchmarkConfig(out=tmp_path / "run", quick=True, policies=("slot_mlp",))
     [usual, *_] = trainings(config)
-    longer = replace(usual, condition=replace(usual.condition, steps=2.5))
-    steps = [command_for(one, config, Store(config)).steps for one in (usual, longer)]
-    assert steps == [3000, 7500]
+    conditions = [replace(usual.condition, least_steps=n) for n in (0, 4000, 8000)]
+    planned = [replace(usual, condition=condition) for condition in conditions]
+    steps = [command_for(one, config, Store(config)).steps for one in planned]
+    assert steps == [3000, 3000, 4800]  # six tenths with --quick
 
 
 def test_the_episodes_are_counted_before_anything_is_trained(tmp_path: Path) -> None:

@@ -107,7 +107,7 @@ def command_for(training: Training, config: BenchmarkConfig, store: Store) -> Tr
 def steps_of(training: Training, config: BenchmarkConfig) -> int:
     """How many it is trained for."""
     usual: int = entry(training.policy).training["steps"]
-    return max(1, round(config.recipe.steps * training.condition.steps * usual))
+    return max(1, round(config.recipe.steps * max(usual, training.condition.least_steps)))
 
 
 def _train(training: Training, command: TrainCommand, n_demonstrations: int) -> None:
