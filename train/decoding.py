@@ -6,6 +6,7 @@ import errno
 import shutil
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import cv2
@@ -42,17 +43,11 @@ def mapped(
     path = root / FOLDER / f"{'+'.join(keys)}-{fingerprint}.npy"
     shape = (len(table), len(keys), size, size, 3)
     found = _open(path, shape)
-    if found is not None and on_decoded:
+    if found is None:
+        decode = partial(_decode, root=root, table=table, keys=keys, on_decoded=on_decoded)
+        found = _written(path, shape, decode)
+    elif on_decoded:
         on_decoded(shape[0] * shape[1], shape[0] * shape[1])
-    try:
-        if found is None:
-            path.parent.mkdir(exist_ok=True)
-            with FileLock(path.with_suffix(".lock")):
-                if _open(path, shape) is None:
-                    _write(path, shape, root, table, keys, on_decoded)
-            found = _open(path, shape)
-    except OSError:  # a folder that cannot be written, or a full disk
-        pass
     return decoded(root, table, keys, size, on_decoded) if found is None else found
 
 
@@ -68,7 +63,7 @@ def decoded(
     Raises UserError for what is no such image.
     """
     images = np.empty((len(table), len(keys), size, size, 3), np.uint8)
-    _decode(images, root, table, keys, on_decoded)
+    _decode(images, root=root, table=table, keys=keys, on_decoded=on_decoded)
     return images
 
 
@@ -81,28 +76,33 @@ def _open(path: Path, shape: tuple[int, ...]) -> Images | None:
     return np.asarray(images) if images.shape == shape and images.dtype == np.uint8 else None
 
 
-def _write(
-    path: Path,
-    shape: tuple[int, ...],
-    root: Path,
-    table: pa.Table,
-    keys: Mapping[str, str],
-    on_decoded: OnDecoded | None,
-) -> None:
+def _written(path: Path, shape: tuple[int, ...], decode: Callable[[Images], None]) -> Images | None:
+    """The images in this file, once it is whole; None where there is no place for it."""
+    try:
+        path.parent.mkdir(exist_ok=True)
+        with FileLock(path.with_suffix(".lock")):
+            if _open(path, shape) is None:  # nobody wrote it meanwhile
+                _write(path, shape, decode)
+    except (OSError, NotImplementedError):  # not writable, a full disk, or one without locks
+        return None
+    return _open(path, shape)
+
+
+def _write(path: Path, shape: tuple[int, ...], decode: Callable[[Images], None]) -> None:
     """The whole file or none."""
     if shutil.disk_usage(path.parent).free < np.prod(shape):  # writing to a full disk would crash
         raise OSError(errno.ENOSPC, "no room", str(path))
-    partial = path.with_suffix(".partial")
+    unfinished = path.with_suffix(".partial")
     try:
-        images = np.lib.format.open_memmap(partial, mode="w+", dtype=np.uint8, shape=shape)
-        _decode(images, root, table, keys, on_decoded)
-        partial.replace(path)
+        decode(np.lib.format.open_memmap(unfinished, mode="w+", dtype=np.uint8, shape=shape))
+        unfinished.replace(path)
     finally:
-        partial.unlink(missing_ok=True)
+        unfinished.unlink(missing_ok=True)
 
 
 def _decode(
     images: Images,
+    *,
     root: Path,
     table: pa.Table,
     keys: Mapping[str, str],
