@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from fetchlab.sim.config import EnvConfig
 from fetchlab.sim.observation import COLOUR, MAX_ROWS, OBJECT_FEATURES, PROPRIOCEPTION, SHAPE
@@ -44,6 +47,25 @@ def make_episode(
         executed_actions=actions + generator.normal(0, 0.01, actions.shape).astype(np.float32),
         rewards=(np.arange(length) == length - 1).astype(np.float32),
     )
+
+
+def change_column(path: Path, name: str, change: Callable[[list[Any]], list[Any]]) -> None:
+    """Write a data file again with other values in one column."""
+    table = pq.read_table(path)
+    column = table.column_names.index(name)
+    field = table.schema.field(column)
+    values = pa.array(change(table.column(column).to_pylist()), field.type)
+    pq.write_table(table.set_column(column, field, values), path)
+
+
+def cut_image(at: int) -> Callable[[list[Any]], list[Any]]:
+    """A change that leaves only the beginning of one of the images."""
+
+    def change(images: list[Any]) -> list[Any]:
+        images[at]["bytes"] = images[at]["bytes"][:40]
+        return images
+
+    return change
 
 
 def write_dataset(

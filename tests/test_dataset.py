@@ -9,12 +9,11 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.recordings import SMALL, write_dataset
+from tests.recordings import SMALL, change_column, cut_image, write_dataset
 
 from fetchlab.errors import UserError
 from fetchlab.sim.config import EnvConfig
@@ -241,12 +240,7 @@ def test_damage_is_named(tmp_path: Path, name: str, damage: str) -> None:
 
 def test_a_broken_image_is_named(tmp_path: Path) -> None:
     write_dataset(tmp_path, episodes=2)
-    table = pq.read_table(tmp_path / DATA)
-    column = table.column_names.index("observation.images.wrist")
-    structs = table.column(column).to_pylist()
-    structs[3]["bytes"] = structs[3]["bytes"][:40]
-    field = table.schema.field(column)
-    pq.write_table(table.set_column(column, field, pa.array(structs, field.type)), tmp_path / DATA)
+    change_column(tmp_path / DATA, "observation.images.wrist", cut_image(3))
     with pytest.raises(UserError, match="frame 3 of camera wrist"):
         Demonstrations.load(tmp_path)
 

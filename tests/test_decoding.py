@@ -8,10 +8,8 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
-from tests.recordings import write_dataset
+from tests.recordings import change_column, cut_image, write_dataset
 
 from fetchlab.errors import UserError
 from fetchlab.train import decoding, lerobot
@@ -63,12 +61,7 @@ def test_those_who_need_them_at_once_share_them(root: Path, decoded: list[int]) 
 
 def test_other_data_are_decoded_anew(root: Path, decoded: list[int]) -> None:
     before = Demonstrations.load(root).images
-    table = pq.read_table(root / DATA)
-    column = table.column_names.index("observation.images.front")
-    pngs = table.column(column).to_pylist()
-    field = table.schema.field(column)
-    backwards = table.set_column(column, field, pa.array(pngs[::-1], field.type))
-    pq.write_table(backwards, root / DATA)
+    change_column(root / DATA, "observation.images.front", lambda images: images[::-1])
     np.testing.assert_array_equal(Demonstrations.load(root).images[:, 0], before[::-1, 0])
     assert sum(decoded) == 2 * 2 * len(before)
 
@@ -96,12 +89,7 @@ def test_a_folder_that_cannot_be_written_costs_memory_only(root: Path) -> None:
 
 
 def test_nothing_is_left_of_what_cannot_be_decoded(root: Path) -> None:
-    table = pq.read_table(root / DATA)
-    column = table.column_names.index("observation.images.wrist")
-    images = table.column(column).to_pylist()
-    images[3]["bytes"] = images[3]["bytes"][:40]
-    field = table.schema.field(column)
-    pq.write_table(table.set_column(column, field, pa.array(images, field.type)), root / DATA)
+    change_column(root / DATA, "observation.images.wrist", cut_image(3))
     with pytest.raises(UserError, match="frame 3 of camera wrist"):
         Demonstrations.load(root)
     assert not kept(root)
