@@ -47,7 +47,7 @@ def config(out: Path, **changes: Any) -> CollectConfig:
 
 
 def contents(root: Path) -> dict[str, bytes]:
-    files = [path for path in root.rglob("*") if path.is_file()]
+    files = [path for path in root.rglob("*") if path.is_file() and ".decoded" not in path.parts]
     return {str(path.relative_to(root)): path.read_bytes() for path in files}
 
 
