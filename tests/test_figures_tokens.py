@@ -90,7 +90,7 @@ def test_the_crossover_is_where_times_are_equal() -> None:
     ratios = tuple((n / 320) ** 1.2 for n in lengths)
     one = Crossover(path="fused", width=64, lengths=lengths, ratios=ratios)
     assert one.n_tokens == pytest.approx(320)
-    late = Crossover(path="fused", width=64, lengths=lengths, ratios=tuple(r / 3 for r in ratios))
+    late = Crossover(path="fused", width=64, lengths=lengths, ratios=tuple(r / 2 for r in ratios))
     assert crossover_check(one).ok and not crossover_check(late).ok
 
 
