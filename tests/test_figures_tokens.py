@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import json
+import subprocess
+import sys
 
 import cv2
 import numpy as np
@@ -92,6 +94,23 @@ def test_the_crossover_is_where_times_are_equal() -> None:
     assert one.n_tokens == pytest.approx(320)
     late = Crossover(path="fused", width=64, lengths=lengths, ratios=tuple(r / 2 for r in ratios))
     assert crossover_check(one).ok and not crossover_check(late).ok
+
+
+PAGE_FAULTS = """
+import resource
+from fetchlab.eval.figures.token_cost import crossover
+crossover("written out", 128, rounds=20)
+before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+crossover("written out", 128, rounds=20)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="about glibc")
+def test_what_is_timed_is_attention_and_not_new_pages() -> None:
+    ran = subprocess.run([sys.executable, "-c", PAGE_FAULTS], capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+    assert int(ran.stdout) < 10_000  # 86,000 if the system takes freed blocks back
 
 
 def test_a_block_that_does_more_is_noticed() -> None:

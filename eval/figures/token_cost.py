@@ -138,12 +138,13 @@ class Crossover:
 
 
 def crossover(path: str, width: int, rounds: int) -> Crossover:
-    """Time both, in turns, for sequences around 6 d; heads of 64, one sequence."""
+    """Time both, in turns, for sequences around 6 d; heads of 64, one sequence, one thread."""
     torch.manual_seed(0)
+    reuse_freed_memory()
     config = BlockConfig(d_model=width, n_heads=width // HEAD_WIDTH, d_feedforward=4 * width)
     block = EncoderBlock(config).eval()
     lengths = tuple(round(6 * width * share) for share in REACH)
-    with torch.inference_mode():
+    with torch.inference_mode(), one_thread():  # a thread that waits for another would count, too
         pairs = [works(block, ATTENTION[path], length) for length in lengths]
         # Round after round of all lengths: a slow minute of the machine slows them all.
         spent = [
@@ -154,6 +155,17 @@ def crossover(path: str, width: int, rounds: int) -> Crossover:
     return Crossover(
         path=path, width=width, lengths=lengths, ratios=tuple((of_attention / of_rest).tolist())
     )
+
+
+def reuse_freed_memory() -> None:
+    """Let the C library keep what is freed, so that the system need not fill new pages.
+
+    The scores that attention writes out are megabytes. glibc hands such blocks back when they are
+    freed, and to fill new ones took up to twice as long as to multiply, how long depending on the
+    machine and on what ran before. It keeps blocks of the largest size that it has seen freed, up
+    to 32 MB (M_MMAP_THRESHOLD in mallopt(3)).
+    """
+    torch.empty(30 * 2**20, dtype=torch.uint8)  # freed at once
 
 
 def works(
