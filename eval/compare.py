@@ -41,12 +41,14 @@ class Place(NamedTuple):
 
     suite: str
     arm: str
+    trained: str
     task: str
     n_objects: int
 
     def __str__(self) -> str:
         arm = f", {self.suite} {self.arm}" if self.arm else ""
-        return f"{self.n_objects} objects{arm}, {self.task}"
+        trained = "" if self.trained == NOMINAL else f", trained on {self.trained}"
+        return f"{self.n_objects} objects{arm}{trained}, {self.task}"
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,8 @@ class Match:
 
     suite: str
     arm: str
+    trained: str
+    """condition of the demonstrations"""
     task: str
     n_objects: int
     first: str
@@ -89,21 +93,19 @@ def read_contestants(folders: Sequence[Path]) -> list[Contestant]:
 
 
 def trainings_of(cells: Sequence[Cell]) -> dict[str, dict[Place, Cell]]:
-    """The cells of each training with the usual demonstrations, by an ending for its label."""
-    usual = [cell for cell in cells if cell.trained == NOMINAL] or cells
-    found: dict[tuple[str, int | None], dict[Place, Cell]] = {}
-    for cell in usual:
-        found.setdefault((cell.trained, cell.training_seed), {})[place_of(cell)] = cell
+    """The cells of the trainings with each seed, by an ending for its label."""
+    found: dict[int | None, dict[Place, Cell]] = {}
+    for cell in cells:
+        found.setdefault(cell.training_seed, {})[place_of(cell)] = cell
     several = len(found) > 1
-    return {
-        f", {trained} seed {seed}" if several else "": places
-        for (trained, seed), places in found.items()
-    } or {"": {}}
+    return {f", seed {seed}" if several else "": places for seed, places in found.items()} or {
+        "": {}
+    }
 
 
 def place_of(cell: Cell) -> Place:
     """Where a cell stands in every evaluation of the same suite."""
-    return Place(cell.suite, cell.arm, cell.task, cell.n_objects)
+    return Place(cell.suite, cell.arm, cell.trained, cell.task, cell.n_objects)
 
 
 def check_comparable(first: Contestant, second: Contestant) -> None:
@@ -113,7 +115,7 @@ def check_comparable(first: Contestant, second: Contestant) -> None:
         _same(key, first, second, worlds[0][key], worlds[1][key])
     _same("seed", first, second, first.results.seed, second.results.seed)
     prints = first.results.fingerprint, second.results.fingerprint
-    if all(prints):
+    if any(prints):
         refuse_difference(f"{first.label} and {second.label}", *reversed(prints))
         return
     for library in ("fetchlab", "pybullet", "numpy"):
@@ -170,7 +172,7 @@ def match_table(found: Sequence[Match]) -> Table:
 
     title = f"A: {found[0].first}\nB: {found[0].second}"
     table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    about = ("suite", "arm", "task")
+    about = ("suite", "arm", "trained", "task")
     names = [name for name in about if len({getattr(m, name) for m in found}) > 1]
     for name in names:
         table.add_column(name, min_width=widest_word([getattr(m, name) for m in found]))

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from fetchlab.errors import UserError, unknown
+from fetchlab.eval.arms import NOMINAL, Suite
+from fetchlab.eval.benchmark.config import MOST_EPISODES
 from fetchlab.eval.benchmark.recipe import SCENES_SEED, WORLD
 from fetchlab.eval.benchmark.store import read_record
 from fetchlab.eval.decode import decode, read_object, value_of
@@ -52,12 +54,18 @@ class EntryCell:
     def __post_init__(self) -> None:
         if self.suite not in SUITES:
             raise unknown("suite", self.suite, SUITES)
-        if self.task not in TASKS:
-            raise unknown("task", self.task, TASKS)
+        suite = SUITES[self.suite]
+        for kind, name, known in (
+            ("task", self.task, list(TASKS)),
+            (f"arm of {suite.name}", self.arm, [arm.name for arm in suite.arms]),
+            (f"training for {suite.name}", self.trained, trainings_for(suite)),
+        ):
+            if name not in known:
+                raise unknown(kind, name, known)
         if not 2 <= self.n_objects <= MAX_OBJECTS:
             raise UserError(f"n_objects must be 2 to {MAX_OBJECTS}, got {self.n_objects}")
-        if self.n_episodes < 0:
-            raise UserError(f"n_episodes must not be negative, got {self.n_episodes}")
+        if not 0 <= self.n_episodes <= MOST_EPISODES:
+            raise UserError(f"n_episodes must be 0 to {MOST_EPISODES}, got {self.n_episodes}")
         if any(not 0 <= won <= self.n_episodes for won in self.successes):
             raise UserError(f"successes must be 0 to n_episodes ({self.n_episodes})")
         if bool(self.n_episodes) is not bool(self.successes):
@@ -107,6 +115,8 @@ class Entry:
         if self.demonstrations < 0:
             raise UserError(f"demonstrations must not be negative, got {self.demonstrations}")
         check_benchmark(self.world, self.seed)
+        if not self.fingerprint:
+            raise UserError("fingerprint must not be empty")
         if not self.cells:
             raise UserError("cells must not be empty")
         places = [cell.place for cell in self.cells]
@@ -120,6 +130,11 @@ class Entry:
     @property
     def n_trainings(self) -> int:
         return max(len(cell.successes) for cell in self.cells)
+
+
+def trainings_for(suite: Suite) -> list[str]:
+    """The conditions that its cells may be of; scripts have learned nothing, and count as usual."""
+    return list(dict.fromkeys((NOMINAL, *(condition.name for condition in suite.trained))))
 
 
 def check_benchmark(world: dict[str, Any], seed: int) -> None:

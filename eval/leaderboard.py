@@ -179,6 +179,8 @@ def standing(entry: Entry) -> Standing:
     cells = _counts(entry)
     wanted = [(task, count) for task in TASKS for count in BEYOND]
     reason = next((why for place in wanted if (why := _why_not(place, cells.get(place)))), "")
+    if not reason and not any(cells[place].n_episodes for place in wanted):
+        reason = f"it played nothing with {BEYOND[0]} or more objects"
     known = [(task, count) for task in TASKS for count in SEEN]
     seen = seed_rates([cells[place] for place in known]) if cells.keys() >= set(known) else None
     beyond = None if reason else seed_rates([cells[place] for place in wanted])

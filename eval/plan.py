@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from fetchlab.errors import UserError, unknown
 from fetchlab.eval.ablation import ABLATIONS
 from fetchlab.eval.arms import NEEDS, NOMINAL, Arm, Suite
@@ -52,6 +54,11 @@ class CellPlan:
     specs: tuple[EpisodeSpec, ...] = ()
     note: str = ""
     """why it cannot be played; else empty"""
+
+    @property
+    def seeds(self) -> list[int]:
+        """Of its scenes; none where it cannot be played."""
+        return [spec.seed for spec in self.specs]
 
     def shards(self) -> list[Shard]:
         """Pieces of work; they depend on nothing outside the cell, so its numbers never do."""
@@ -108,11 +115,11 @@ def plan_cells(
 def _plan_cell(
     source: str, policy: Policy, suite: Suite, arm: Arm, scope: Scope, key: CellKey
 ) -> CellPlan:
-    note = refusal(policy, suite, arm, key.n_objects)
+    note = refusal(policy, suite, arm, key.n_objects) or no_scene(policy, arm, key)
     if note:
         return CellPlan(key=key, note=note)
     world = world_of(policy, arm)
-    part = key.task if len(TASKS[world.task].parts) > 1 else None
+    part = part_of(world, key.task)
     specs = evaluation_specs(scope.seed, key.n_objects, scope.episodes, part)
     role = Role(source=source, world=world, ablation=arm.ablation)
     return CellPlan(key=key, role=role, specs=tuple(specs))
@@ -172,6 +179,23 @@ def refusal(policy: Policy, suite: Suite, arm: Arm, n_objects: int) -> str:
         return _unknown_words(policy, world_of(policy, arm))
     except UserError as error:
         return str(error)
+
+
+def no_scene(policy: Policy, arm: Arm, key: CellKey) -> str:
+    """Why there is no scene to play, such as too few shapes for its rules; empty if there is."""
+    world = world_of(policy, arm)
+    try:
+        TASKS[world.task].scene(
+            np.random.default_rng(0), world, key.n_objects, part_of(world, key.task)
+        )
+    except UserError as error:
+        return str(error)
+    return ""
+
+
+def part_of(world: EnvConfig, task: str) -> str | None:
+    """The part of the world's task that a cell is called for; None where there are no parts."""
+    return task if len(TASKS[world.task].parts) > 1 else None
 
 
 def _unknown_words(policy: Policy, world: EnvConfig) -> str:

@@ -13,6 +13,8 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from fetchlab.errors import UserError
 from fetchlab.eval.decode import decode, read_object
 from fetchlab.eval.gaze import Gaze
@@ -107,6 +109,8 @@ class Cell(CellKey):
                 raise UserError(f"{name} is not that of its episodes")
         if bool(self.episodes) is not (self.ci95 is not None) or not (self.episodes or self.note):
             raise UserError("it needs episodes and their ci95, or a note that says why not")
+        if self.ci95 and not np.allclose(self.ci95, wilson(self.n_success, self.n_episodes)):
+            raise UserError("ci95 is not that of its episodes")
 
 
 def numbers_of(episodes: Sequence[Episode]) -> dict[str, Any]:

@@ -107,7 +107,7 @@ SUITES: Mapping[str, Suite] = {
             name="crowding",
             description="neighbours that touch the named object",
             arms=(
-                control("objects 8 cm apart", crowding="apart"),
+                control("room for the fingers around each", crowding="apart"),
                 changed("touching", "one or two neighbours touch it", crowding="touching"),
             ),
             counts=(6,),

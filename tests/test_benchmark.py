@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +64,9 @@ def test_it_leaves_results_summary_times_and_a_report(finished: Path) -> None:
     assert "scenes" in results.fingerprint
     times = json.loads((finished / "cell_times.json").read_text())
     assert len(times) == len(results.cells) and min(times.values()) > 0
-    assert "expert/nominal/untrained/disturbance/object_moved/fetch-05" in times
+    took = times["expert/nominal/untrained/disturbance/object_moved/fetch-05"]
+    page = unescape((finished / "report.html").read_text())
+    assert f"<td>{took / 2:.2f}</td>" in page  # an episode
 
 
 def test_the_same_benchmark_gives_the_same_bytes_in_any_folder(
@@ -88,7 +91,8 @@ def test_a_benchmark_can_be_compared_training_by_training(finished: Path) -> Non
     assert [first.label, second.label] == [f"{finished}: expert", f"{finished}: expert_blind"]
     assert len(matches(first, second)) == 5
     found = trainings_of([cell for cell in make_cells(n=1) if cell.policy == "act"])
-    assert list(found) == [f", nominal seed {seed}" for seed in (0, 1, 2)]
+    assert list(found) == [f", seed {seed}" for seed in (0, 1, 2)]
+    assert {place.trained for place in found[", seed 0"]} > {"nominal", "pairs_seen"}
 
 
 def count_episodes(monkeypatch: pytest.MonkeyPatch, stop_after: int | None = None) -> list[int]:
@@ -198,6 +202,8 @@ def test_another_renderer_is_refused(tmp_path: Path) -> None:
         lambda c: c["episodes"].pop(),
         lambda c: c["episodes"][0].update(success="yes"),
         lambda c: c["episodes"][0].update(seed=1.5),
+        lambda c: c["episodes"][0].update(seed=c["episodes"][0]["seed"] + 2),
+        lambda c: c.update(ci95=[0.1, 0.9]),
         lambda c: c.update(n_success="x"),
         lambda c: c.update(n_success=c["n_success"] - 1),
         lambda c: c.update(failures=None),
@@ -219,7 +225,7 @@ def test_a_damaged_cell_is_named(change: Any, tmp_path: Path, finished: Path) ->
     change(content)
     path.write_text(json.dumps(content))
     with pytest.raises(UserError, match=r"fetch-02\.json is damaged: remove it"):
-        store.cell(cell.key)
+        store.cell(cell.key, [episode.seed for episode in cell.episodes])
 
 
 @pytest.mark.parametrize(
@@ -265,10 +271,11 @@ def test_a_damaged_file_is_named(tmp_path: Path, finished: Path) -> None:
     config = make_config(tmp_path / "run")
     store = Store(config)
     cell = read_results(finished).cells[0]
-    assert store.cell(cell.key) is None
+    seeds = [episode.seed for episode in cell.episodes]
+    assert store.cell(cell.key, seeds) is None
     store.write_cell(cell)
-    assert store.cell(cell.key) == cell
+    assert store.cell(cell.key, seeds) == cell
     path = next((config.out / "cells").rglob("*.json"))
     path.write_text(path.read_text()[:100])
     with pytest.raises(UserError, match=r"fetch-02\.json is damaged: remove it"):
-        store.cell(cell.key)
+        store.cell(cell.key, seeds)

@@ -21,9 +21,11 @@ from fetchlab.eval.benchmark.screen import contrast_table, group_table
 from fetchlab.eval.benchmark.summary import summarize
 from fetchlab.eval.fingerprint import fingerprint
 from fetchlab.eval.report.benchmark import TEMPLATE, BenchmarkStory, context
+from fetchlab.eval.report.cells import cell_views
 from fetchlab.eval.report.page import Clip, fill
 from fetchlab.eval.report.words import number
 from fetchlab.eval.results import PolicyFacts, Results
+from fetchlab.eval.tables import percent
 from fetchlab.eval.video import png
 
 
@@ -202,6 +204,24 @@ def test_pairs_trainings_and_failures_are_told(page: str, story: BenchmarkStory)
     assert f"{duel.scenes_needed} or {duel.episodes_needed} each, unpaired" in text
     assert "1,141" in text  # episodes that tell 96 from 98 %
     assert "Left out: cameras wrist dark (needs the wrist camera)." in text
+
+
+def test_every_cell_is_told_with_its_time(story: BenchmarkStory) -> None:
+    pool = next(
+        p for p in story.summary.pools if p.key.suite == "compositions" and len(p.failures) > 1
+    )
+    seconds = {pool.key: 0.345}
+    views = cell_views(story.summary.pools, seconds)
+    assert sum(len(view["rows"]) for view in views) == len(story.summary.pools)
+    [row] = [row for view in views for row in view["rows"] if row["pool"] is pool]
+    assert (row["steps"], row["seconds"]) == (f"{pool.mean_steps:.1f}", "0.34")
+    assert row["trained"] == "the held-out pairs never occur"
+    assert sum(int(text.rsplit(" ", 1)[1]) for text in row["failures"]) == (
+        pool.n_episodes - pool.n_success
+    )
+    text = words(fill(TEMPLATE, context(replace(story, cell_seconds=seconds))))
+    told = f"{pool.n_success:,} of {pool.n_episodes:,} {percent(pool.rate or 0)}"
+    assert told in text and ", ".join(row["failures"]) in text
 
 
 def test_data_is_drawn_against_demonstrations_and_minutes(page: str) -> None:

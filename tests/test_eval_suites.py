@@ -9,6 +9,7 @@ import re
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -43,7 +44,7 @@ def evaluated(out: Path, **settings: object) -> Results:
     return read_results(out)
 
 
-def made(won: str, arm: str = "", task: str = "fetch", policy: str = "act") -> Cell:
+def made(won: str, arm: str = "", task: str = "fetch", policy: str = "act", **more: Any) -> Cell:
     """A cell of the suite cameras: `10` is a success, then a failure."""
     key = CellKey(
         policy=policy,
@@ -52,6 +53,7 @@ def made(won: str, arm: str = "", task: str = "fetch", policy: str = "act") -> C
         arm=arm,
         control=arm == "control",
         task=task,
+        **more,
     )
     results = [
         EpisodeResult(
@@ -193,6 +195,17 @@ def test_compare_pairs_cells_of_the_same_arm_and_task(tmp_path: Path) -> None:
     assert re.search(r"appearance +control +5", text_of(match_table(other)))
 
 
+def test_compare_pairs_what_was_taught_alike(tmp_path: Path) -> None:
+    base = evaluated(tmp_path / "a", episodes=1)
+    for name in ("a", "b"):
+        cells = (made("11", trained="pairs_seen"), made("10"), made("01", trained=name))
+        mine = tuple(replace(cell, policy="expert") for cell in cells)
+        replace(base, cells=mine).write(tmp_path / name)
+    found = matches(*read_contestants([tmp_path / "a", tmp_path / "b"]))
+    assert [(m.trained, m.comparison.n_first) for m in found] == [("pairs_seen", 2), ("nominal", 1)]
+    assert re.search(r"pairs seen +5 +100 %", text_of(match_table(found)))
+
+
 def test_compare_refuses_other_seeds(tmp_path: Path) -> None:
     base = evaluated(tmp_path / "a", episodes=2)
     [cell] = base.cells
@@ -217,7 +230,9 @@ def test_compare_refuses_another_world(
         matches(*read_contestants([tmp_path / "a", tmp_path / "b"]))
 
 
-def test_results_of_old_are_read_and_paired_with_new_ones(tmp_path: Path) -> None:
+def test_results_of_old_are_read_but_not_paired_with_scenes_that_may_be_others(
+    tmp_path: Path,
+) -> None:
     new = evaluated(tmp_path / "new")
     content = json.loads((tmp_path / "new" / RESULTS).read_text())
     del content["fingerprint"]
@@ -231,7 +246,9 @@ def test_results_of_old_are_read_and_paired_with_new_ones(tmp_path: Path) -> Non
     (tmp_path / "old" / RESULTS).write_text(json.dumps(content))
     old = read_results(tmp_path / "old")
     assert old.cells == new.cells and not old.fingerprint
-    assert len(matches(*read_contestants([tmp_path / "old", tmp_path / "new"]))) == 1
+    assert len(matches(*read_contestants([tmp_path / "old", tmp_path / "old"]))) == 1
+    with pytest.raises(UserError, match="cannot be compared: scenes unknown there, "):
+        matches(*read_contestants([tmp_path / "old", tmp_path / "new"]))
 
 
 def test_policies_with_other_eyes_share_a_world() -> None:

@@ -210,7 +210,7 @@ def test_compare_pairs_the_scenes_and_prints(
     ("change", "message"),
     [
         ({"seed": 7}, "seed is 0 there and 7 here"),
-        ({"versions": {}, "fingerprint": {}}, "version of fetchlab is .* there and unknown here"),
+        ({"versions": {}, "fingerprint": {}}, "scenes .* there, unknown here"),
         ({"cells": ()}, "no number of objects in common"),
         ({"fingerprint": {"renderer": "0123"}}, "there, .* here"),
     ],

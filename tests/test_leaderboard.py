@@ -16,6 +16,7 @@ from tests.test_report import make_cell
 from fetchlab.errors import UserError
 from fetchlab.eval.benchmark.recipe import SCENES_SEED, WORLD
 from fetchlab.eval.entry import Entry, EntryCell, read_entry, recorded, summed, write_entry
+from fetchlab.eval.fingerprint import fingerprint
 from fetchlab.eval.leaderboard import (
     BEYOND,
     SEEN,
@@ -90,7 +91,10 @@ def test_an_entry_is_read_as_it_was_written(tmp_path: Path) -> None:
         (lambda c: c["cells"][1].update(n_objects=99), "n_objects must be 2 to 20, got 99"),
         (lambda c: c["cells"][1].update(suite="count"), "unknown suite 'count': did you mean"),
         (lambda c: c["cells"][1].update(task="fly"), "unknown task 'fly'"),
-        (lambda c: c["cells"][1].update(n_episodes=-5), "n_episodes must not be negative"),
+        (lambda c: c["cells"][1].update(arm="zzz"), "unknown arm of counts 'zzz'"),
+        (lambda c: c["cells"][1].update(trained="x"), "unknown training for counts 'x'"),
+        (lambda c: c["cells"][1].update(n_episodes=-5), "n_episodes must be 0 to 10000, got -5"),
+        (lambda c: c["cells"][1].update(n_episodes=10**400), "n_episodes must be 0 to 10000"),
         (lambda c: c["cells"][1].update(n_episodes=0, successes=[0, 0]), "none if n_episodes is 0"),
         (lambda c: c.update(name=3), "name must be text"),
         (lambda c: c.update(demonstrations=-1), "demonstrations must not be negative, got -1"),
@@ -110,6 +114,7 @@ def test_an_entry_is_read_as_it_was_written(tmp_path: Path) -> None:
         ),
         (lambda c: c["cells"][1].update(successes=[9]), r"equally many trainings, got \[1, 2\]"),
         (lambda c: c["cells"][1].update(n_episodes=0, successes=[]), "note must say why"),
+        (lambda c: c.update(fingerprint={}), "fingerprint must not be empty"),
         (lambda c: c.update(fingerprint={"renderer": 1}), "fingerprint.renderer must be text"),
     ],
 )
@@ -169,6 +174,15 @@ def test_a_count_that_it_cannot_take_counts_as_failed() -> None:
     assert found.beyond == pytest.approx(0.8 * 4 / 5) and found.not_ranked == ""
     n = N * len(TASKS) * len(BEYOND)
     assert found.beyond_ci95 == pytest.approx(wilson(round(0.64 * n), n))
+
+
+def test_what_played_nothing_beyond_is_not_ranked() -> None:
+    nothing = {"n_episodes": 0, "successes": (), "note": "cannot take so many objects"}
+    entry = make_entry()
+    for task in TASKS:
+        for count in BEYOND:
+            entry = changed(entry, count, task, **nothing)
+    assert standing(entry).not_ranked == "it played nothing with 6 or more objects"
 
 
 def test_few_episodes_are_not_ranked() -> None:
@@ -252,4 +266,8 @@ def test_the_example_in_the_readme_is_valid(tmp_path: Path) -> None:
     (example,) = re.findall(r"```json\n(.*?)```", (RESULTS / "README.md").read_text(), re.DOTALL)
     path = tmp_path / "example.json"
     path.write_text(example)
-    assert read_entry(path).cells[0].rates == (0.98, 0.97, 0.985)
+    entry = read_entry(path)
+    assert entry.cells[0].rates == (0.98, 0.97, 0.985)
+    ours = fingerprint()
+    assert entry.fingerprint.keys() == ours.keys()
+    assert entry.fingerprint["scenes"] == ours["scenes"]

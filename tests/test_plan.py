@@ -79,6 +79,13 @@ def test_memory_has_one_name_for_the_task_with_and_without_it() -> None:
     }
 
 
+def test_an_arm_for_which_there_is_no_scene_is_refused_and_the_others_are_played() -> None:
+    expert = Expert(EnvConfig(task="place_beside", cameras=(), shapes=("block", "mug")))
+    notes = {cell.key.arm: cell.note for cell in cells_of("distractors", expert, counts=(4,))}
+    assert notes["control"] == notes["shape"] == ""
+    assert notes["colour"].startswith("the shapes block, mug make no scene of 4 objects with")
+
+
 @pytest.mark.parametrize(
     ("policy", "suite", "arm", "note"),
     [

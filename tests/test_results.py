@@ -47,6 +47,7 @@ def test_what_was_written_is_read(tmp_path: Path) -> None:
         ),
         (lambda c: c["cells"][2]["episodes"].pop(), r"cells\[2\]: n_episodes is not that of its"),
         (lambda c: c["cells"][2].update(n_success=3), r"cells\[2\]: n_success is not that of its"),
+        (lambda c: c["cells"][2].update(ci95=[0.1, 0.9]), r"cells\[2\]: ci95 is not that of its"),
         (lambda c: c["cells"].append(c["cells"][0]), "cells has one twice"),
     ],
 )

@@ -17,6 +17,8 @@ from fetchlab.policy.expert import Expert
 from fetchlab.sim.config import EnvConfig
 from fetchlab.sim.env import Tabletop
 from fetchlab.sim.observation import Observation
+from fetchlab.sim.scene import MAX_OBJECTS
+from fetchlab.sim.shapes import SHAPES
 
 if TYPE_CHECKING:
     from fetchlab.train.loop import Progress
@@ -38,11 +40,16 @@ def simulation(repeats: int, episodes: int) -> Iterator[Measurement]:
             plural = "s" if n_cameras > 1 else ""
             name = f"step, {n_cameras} camera{plural} {size} × {size}"
             yield _steps(name, config, repeats, episodes)
+    fullest = EnvConfig(task="mixed", cameras=CAMERAS, image_size=96, shapes=tuple(SHAPES))
+    name = f"step, 3 cameras 96 × 96, all shapes, {MAX_OBJECTS} objects"
+    yield _steps(name, fullest, repeats, episodes, MAX_OBJECTS)
 
 
-def _steps(name: str, config: EnvConfig, repeats: int, episodes: int) -> Measurement:
+def _steps(
+    name: str, config: EnvConfig, repeats: int, episodes: int, n_objects: int = N_OBJECTS
+) -> Measurement:
     expert = Expert(config)
-    with contextlib.closing(Tabletop.from_config(config, n_objects=N_OBJECTS)) as env:
+    with contextlib.closing(Tabletop.from_config(config, n_objects=n_objects)) as env:
         values = []
         for _ in range(repeats):
             played = [_play(env, expert, seed) for seed in range(episodes)]

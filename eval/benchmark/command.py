@@ -76,6 +76,7 @@ def report(
         timings=store.timings,
         minutes=minutes(config, store),
         left_out=left_out,
+        cell_seconds=store.seconds_an_episode(results.cells),
         clips=film_failures(failures, worker_count(config.workers)),
     )
     write_benchmark_report(config.out, story)

@@ -63,12 +63,12 @@ def _plan(
 
 def play_all(plans: Sequence[CellPlan], config: BenchmarkConfig, store: Store) -> list[Cell]:
     """Play what has not been played; every cell is on disk as soon as it is finished."""
-    todo = works([plan for plan in plans if store.cell(plan.key) is None])
+    todo = works([plan for plan in plans if store.cell(plan.key, plan.seeds) is None])
     with store.timed("evaluation"), _progress(todo) as tell:
         for played, seconds in played_cells(todo, worker_count(config.workers), tell):
             store.write_cell(played)
             store.set_cell_time(played.key, seconds)
-    return [cell for plan in plans if (cell := store.cell(plan.key)) is not None]
+    return [cell for plan in plans if (cell := store.cell(plan.key, plan.seeds))]
 
 
 @dataclass(kw_only=True)

@@ -15,8 +15,9 @@ import contextlib
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from statistics import fmean
 from typing import Any, TypeVar
 
 from fetchlab.errors import UserError
@@ -88,14 +89,16 @@ class Store:
     def policy(self, training: Training) -> Path:
         return self.out / "policies" / training.name
 
-    def cell(self, key: CellKey) -> Cell | None:
-        """The finished cell, None if it has not been played."""
+    def cell(self, key: CellKey, seeds: Sequence[int]) -> Cell | None:
+        """The finished cell of these scenes, None if it has not been played."""
 
         def parse(content: Any) -> Cell:
             cell = decode(Cell, content)
             cell.check()
             if cell.key != key:
                 raise UserError("it is of another place")
+            if [episode.seed for episode in cell.episodes] != list(seeds):
+                raise UserError("it is of other scenes")
             return cell
 
         return _read(self._cell_path(key), parse)
@@ -106,8 +109,20 @@ class Store:
     def set_cell_time(self, key: CellKey, seconds: float) -> None:
         """What its episodes took one process; cells with the same episodes share them."""
         found = self._times(CELL_TIMES)
-        name = str(self._cell_path(key).relative_to(self.out / "cells").with_suffix(""))
-        write_json(self.out / CELL_TIMES, found | {name: round(seconds, 2)})
+        write_json(self.out / CELL_TIMES, found | {self._cell_name(key): round(seconds, 2)})
+
+    def seconds_an_episode(self, cells: Sequence[Cell]) -> dict[CellKey, float]:
+        """The mean over the trainings, by cell without training seed, of what was played."""
+        times, found = self._times(CELL_TIMES), dict[CellKey, list[float]]()
+        for cell in cells:
+            took = times.get(self._cell_name(cell.key))
+            if cell.n_episodes and took is not None:
+                key = replace(cell.key, training_seed=None)
+                found.setdefault(key, []).append(took / cell.n_episodes)
+        return {key: fmean(some) for key, some in found.items()}
+
+    def _cell_name(self, key: CellKey) -> str:
+        return str(self._cell_path(key).relative_to(self.out / "cells").with_suffix(""))
 
     def _cell_path(self, key: CellKey) -> Path:
         seed = "untrained" if key.training_seed is None else f"seed-{key.training_seed}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -13,6 +13,7 @@ from fetchlab.eval.arms import NOMINAL
 from fetchlab.eval.benchmark.recipe import SEEN
 from fetchlab.eval.benchmark.summary import Pool, Summary
 from fetchlab.eval.report import words
+from fetchlab.eval.report.cells import cell_views
 from fetchlab.eval.report.charts import (
     NARROW,
     SERIES,
@@ -25,7 +26,7 @@ from fetchlab.eval.report.charts import (
 from fetchlab.eval.report.grounding import grounding_views
 from fetchlab.eval.report.heat import HeatMap
 from fetchlab.eval.report.page import DASHED, REPORT, Clip, duration, fill, span, stage_rows
-from fetchlab.eval.results import Cell, Results, write_whole
+from fetchlab.eval.results import Cell, CellKey, Results, write_whole
 from fetchlab.eval.statistics import SeedSpread, episodes_needed, wilson
 from fetchlab.eval.suites import SUITES
 from fetchlab.eval.tables import percent
@@ -49,6 +50,8 @@ class BenchmarkStory:
     minutes: Mapping[tuple[str, str], float]
     """of demonstrating and training, by policy and condition"""
     left_out: Mapping[str, str]
+    cell_seconds: Mapping[CellKey, float] = field(default_factory=dict)
+    """an episode, by cell without training seed"""
     clips: tuple[Clip, ...] = ()
 
 
@@ -84,6 +87,7 @@ def context(story: BenchmarkStory) -> dict[str, Any]:
         "spreads": spread_rows(summary),
         "data": data_views(summary, story.minutes),
         "failures": failure_rows(summary, policies),
+        "cells": cell_views(summary.pools, story.cell_seconds),
         "grounding": grounding_views(
             results.grounding, {p: words.policy_text(p) for p in policies}
         ),

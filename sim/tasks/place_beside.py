@@ -20,7 +20,7 @@ NEAR = 0.25  # an object dropped this close to the other one is beside it, but n
 
 class PlaceBeside(Task):
     name = "place_beside"
-    description = "put the named object left, right, in front or behind of another one"
+    description = "put the named object on a side of another one, as the front camera sees it"
     time_limit = 6.0
     has_other = True
     templates = {  # noqa: RUF012
