@@ -28,6 +28,7 @@ from fetchlab.sim.env import Tabletop
 from fetchlab.sim.observation import ObservationBatch
 from fetchlab.tokenizers.base import TokenGroup
 from fetchlab.tokenizers.patch import PatchConfig, PatchTokenizer, as_network_input
+from fetchlab.train.memory import keep_freed_memory
 
 IMAGE_SIZE, PATCH_SIZE = 224, 16  # pixels
 SCENE = 3  # its blocks lie apart
@@ -140,7 +141,9 @@ class Crossover:
 def crossover(path: str, width: int, rounds: int) -> Crossover:
     """Time both, in turns, for sequences around 6 d; heads of 64, one sequence, one thread."""
     torch.manual_seed(0)
-    reuse_freed_memory()
+    # To fill new pages with the scores that attention writes out took up to twice as long as to
+    # multiply; how long depended on the machine, and on what had run before.
+    keep_freed_memory()
     config = BlockConfig(d_model=width, n_heads=width // HEAD_WIDTH, d_feedforward=4 * width)
     block = EncoderBlock(config).eval()
     lengths = tuple(round(6 * width * share) for share in REACH)
@@ -155,17 +158,6 @@ def crossover(path: str, width: int, rounds: int) -> Crossover:
     return Crossover(
         path=path, width=width, lengths=lengths, ratios=tuple((of_attention / of_rest).tolist())
     )
-
-
-def reuse_freed_memory() -> None:
-    """Let the C library keep what is freed, so that the system need not fill new pages.
-
-    The scores that attention writes out are megabytes. glibc hands such blocks back when they are
-    freed, and to fill new ones took up to twice as long as to multiply, how long depending on the
-    machine and on what ran before. It keeps blocks of the largest size that it has seen freed, up
-    to 32 MB (M_MMAP_THRESHOLD in mallopt(3)).
-    """
-    torch.empty(30 * 2**20, dtype=torch.uint8)  # freed at once
 
 
 def works(
