@@ -17,16 +17,16 @@ from torch import Tensor, nn
 from fetchlab.errors import UserError
 from fetchlab.policy.act import ActConfig, ActPolicy
 from fetchlab.policy.base import Array, Statistics, TrainingBatch
+from fetchlab.policy.counterexamples import undecided, unsaid_pairs
 from fetchlab.policy.goal_place import Aim, GoalPlace
 from fetchlab.policy.learned import evaluating
 from fetchlab.policy.mirror import mirrored
 from fetchlab.policy.named_words import NamedWords, muffled
-from fetchlab.policy.pointers import Found, Frames, Pointed, Pointers, Robot
+from fetchlab.policy.pointers import Found, Frames, Pointed, Pointers, Robot, middles, together
 from fetchlab.policy.references import Requests, are_meant, look
 from fetchlab.sim.cameras import CAMERAS
 from fetchlab.sim.language import read_phrase
 from fetchlab.sim.observation import (
-    HEIGHT,
     IS_BOX,
     POSITION,
     PROPRIOCEPTION,
@@ -122,6 +122,7 @@ class ActPointersPolicy(ActPolicy):
 
     config_class = ActPointersConfig
     looks: Tensor
+    unsaid: Tensor
 
     def __init__(self, config: ActPointersConfig, statistics: Statistics) -> None:
         super().__init__(config, statistics)
@@ -142,7 +143,8 @@ class ActPointersPolicy(ActPolicy):
         self.box_name = nn.Parameter(torch.randn(width)) if asked.has_box else None
         self.roles = nn.Parameter(torch.randn(asked.n_places, width))
         looks = torch.tensor([look(read_phrase(phrase)) for phrase in config.phrases])
-        self.register_buffer("looks", looks, persistent=False)  # (J, F)
+        self.register_buffer("looks", looks, persistent=False)  # (J, L)
+        self.register_buffer("unsaid", unsaid_pairs(looks), persistent=False)  # (L, L)
 
     def loss(self, batch: TrainingBatch) -> tuple[Tensor, dict[str, Tensor]]:
         """Imitation, and the weighted lessons of the pointers."""
@@ -247,11 +249,14 @@ class ActPointersPolicy(ActPolicy):
         weights, pointers = self._weights, self.pointers
         objects = torch.tensor(observations.objects, device=self.device)  # (B, M, F)
         present = torch.tensor(observations.objects_mask, device=self.device)
-        phrases = self._point_at_phrases(seen)
-        both = zip(phrases, seen.found.pointed, strict=True)
-        every = Pointed(*(torch.cat(one, dim=1) for one in both))
-        targets = self._targets(observations, objects, present)
-        naming = pointers.naming_loss(phrases, self.looks, objects, present)
+        every = together(self._point_at_phrases(seen), seen.found.pointed)
+        names = self._names_asked(observations)
+        targets = self._targets(names, objects, present)
+        if self.unsaid.any():
+            cells = pointers.cells_of(objects, present)
+            ignored = undecided(objects, names, self.unsaid, cells)
+            every = pointers.without(every, ignored, seen.robot)
+        naming = pointers.naming_loss(every, self.looks, objects, present)
         spots = pointers.spots.loss(every.fits, seen.robot.tool, *targets)
         goal = self._goal_loss(seen, observations, *targets)
         return [
@@ -272,18 +277,19 @@ class ActPointersPolicy(ActPolicy):
         target = to_table_units(positions[rows, by][:, POSITION] + offset)  # (B, 2)
         return self.goal.loss(seen.aim, target, known[rows, by])
 
-    def _targets(
-        self, observations: ObservationBatch, objects: Tensor, present: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        """x, y, z (B, J + R, 3) [m] of what phrases and names mean, and which mean one object."""
+    def _names_asked(self, observations: ObservationBatch) -> Tensor:
+        """(B, J + R, L) looks that phrases and names name; none for the box, the last of them."""
         said = self.requests.looks(observations.instructions, self.device)
-        looks = torch.cat([self.looks.expand(len(said), -1, -1), said], dim=1)  # (B, J + R, F)
-        is_meant = are_meant(objects, looks)  # (B, M, J + R)
+        looks = torch.cat([self.looks.expand(len(said), -1, -1), said], dim=1)
+        return nn.functional.pad(looks, (0, 0, 0, int(self.requests.has_box)))
+
+    def _targets(self, names: Tensor, objects: Tensor, present: Tensor) -> tuple[Tensor, Tensor]:
+        """x, y, z (B, J + R, 3) [m] of what phrases and names mean, and which mean one object."""
+        is_meant = are_meant(objects, names)  # (B, M, J + R)
         if self.requests.has_box:
-            is_meant = torch.cat([is_meant, objects[..., [IS_BOX]] > 0.5], dim=-1)
+            is_meant[..., -1] = objects[..., IS_BOX] > 0.5
         is_meant = is_meant & present[..., None]
-        places = torch.cat([objects[..., POSITION], objects[..., [HEIGHT]]], dim=-1)  # (B, M, 3)
-        positions = torch.einsum("bmj,bmx->bjx", is_meant.float(), places)
+        positions = torch.einsum("bmj,bmx->bjx", is_meant.float(), middles(objects))
         return positions, is_meant.sum(dim=1) == 1
 
 

@@ -150,6 +150,16 @@ class Pointers(nn.Module):
 
     # Teaching -----------------------------------------------------------------------------
 
+    def cells_of(self, objects: Tensor, present: Tensor) -> Tensor:
+        """(B, S, M, P) which patches show the middle of an object (B, M, F), or are next to it."""
+        cells = self.taught.cells(middles(objects), self.rows, self.columns)
+        return cells & present[:, None, :, None]
+
+    def without(self, pointed: Pointed, ignored: Tensor, robot: Robot) -> Pointed:
+        """As if there were no patches that are to be ignored (B, J, S, P)."""
+        maps = pointed.maps.masked_fill(ignored, -torch.inf)
+        return pointed._replace(maps=maps, fits=self.spots(maps, robot.tool)[0])
+
     def place_loss(self, pointed: Pointed, positions: Tensor, known: Tensor) -> Tensor:
         """Mean distance along an axis, in units of the table, from x, y, z (B, J, 3) [m]."""
         target = to_table_units(positions[..., POSITION])  # (B, J, 2)
@@ -164,11 +174,13 @@ class Pointers(nn.Module):
     def naming_loss(
         self, pointed: Pointed, looks: Tensor, objects: Tensor, present: Tensor
     ) -> Tensor:
-        """Cross-entropy of the full names (J, L) where objects (B, M, F) are: only one fits."""
+        """Cross-entropy of the full names where objects (B, M, F) are: only one fits.
+
+        `looks` (J, L) are those of the first J that are pointed at.
+        """
         full = looks.sum(dim=-1) > 1.5  # colour and shape
-        points = torch.cat([objects[..., POSITION], objects[..., [HEIGHT]]], dim=-1)  # (B, M, 3)
-        patch, inside = self.spots.patch_of(points)  # (B, S, M) each
-        maps = pointed.maps[:, full].permute(0, 2, 3, 1)  # (B, S, P, J)
+        patch, inside = self.spots.patch_of(middles(objects))  # (B, S, M) each
+        maps = pointed.maps[:, : len(looks)][:, full].permute(0, 2, 3, 1)  # (B, S, P, J)
         index = patch[..., None].expand(-1, -1, -1, maps.shape[-1])
         scores = maps.gather(2, index).log_softmax(dim=-1)  # (B, S, M, J)
         right = objects[..., LOOK] @ looks[full].T > 1.5  # (B, M, J)
@@ -176,3 +188,13 @@ class Pointers(nn.Module):
         allowed = right[:, None] | ~counted[..., None]  # somewhere, so that gradients exist
         share = scores.masked_fill(~allowed, -torch.inf).logsumexp(dim=-1)  # (B, S, M)
         return -masked_mean(share[..., None], counted)
+
+
+def together(first: Pointed, second: Pointed) -> Pointed:
+    """What the names of both point at, one after the other."""
+    return Pointed(*(torch.cat(both, dim=1) for both in zip(first, second, strict=True)))
+
+
+def middles(objects: Tensor) -> Tensor:
+    """x, y, z (B, M, 3) [m] of objects (B, M, F)."""
+    return torch.cat([objects[..., POSITION], objects[..., [HEIGHT]]], dim=-1)

@@ -50,6 +50,12 @@ class Pointing(nn.Module):
         entropy = -(target * share.clamp(min=LEAST).log()).sum(dim=(-2, -1))  # (B, S, J)
         return masked_mean(entropy[..., None], inside)
 
+    def cells(self, points: Tensor, rows: int, columns: int) -> Tensor:
+        """(B, S, M, rows · columns) which cells of a grid are next to points (B, M, 3) [m]."""
+        u, v = self.project(points)  # (B, S, M)
+        near = near_cells(v, rows)[..., None] * near_cells(u, columns)[..., None, :]
+        return near.flatten(-2) > 0
+
     def project(self, points: Tensor) -> tuple[Tensor, Tensor]:
         """u and v (B, S, J), from 0 to 1 across each image, of points (B, J, 3) [m]."""
         points = nn.functional.pad(points, (0, 1), value=1.0)  # (B, J, 4) homogeneous

@@ -106,7 +106,7 @@ def test_the_goal_is_where_the_simulator_wants_the_object(seed: int, part: Task)
         ),
     }[part.name]
     objects, present = torch.tensor(seen.objects), torch.tensor(seen.objects_mask)
-    targets = policy._targets(seen, objects, present)
+    targets = policy._targets(policy._names_asked(seen), objects, present)
     looked = policy._look(seen)
     right = to_table_units(torch.tensor([expected]))
     for shift in (0.0, 0.1):

@@ -11,11 +11,11 @@ from tests.factories import make_act_pointers
 
 from fetchlab.policy.blocks import BlockConfig
 from fetchlab.policy.named_words import NamedWords, muffled, named_words
-from fetchlab.policy.pointers import Frames, Pointed, Pointers, Robot
+from fetchlab.policy.pointers import Frames, Pointed, Pointers, Robot, middles
 from fetchlab.policy.references import look
 from fetchlab.sim.env import Tabletop
 from fetchlab.sim.language import LANGUAGES, Reference, every_reference
-from fetchlab.sim.observation import HEIGHT, LOOK, POSITION, PROPRIOCEPTION, ObservationBatch
+from fetchlab.sim.observation import LOOK, PROPRIOCEPTION, ObservationBatch
 from fetchlab.sim.scene import COLOURS, DIRECTIONS
 from fetchlab.sim.shapes import SHAPES
 from fetchlab.sim.tasks.base import fill
@@ -163,7 +163,7 @@ def projected(pointers: Pointers, points: torch.Tensor, sharpness: float) -> tor
 
 def test_a_map_that_is_right_costs_least(pointers: Pointers, scene: ObservationBatch) -> None:
     objects = torch.tensor(scene.objects[:, :4])
-    points = torch.cat([objects[..., POSITION], objects[..., [HEIGHT]]], dim=-1)
+    points = middles(objects)
     known = torch.ones(1, 4, dtype=torch.bool)
 
     def cost(shown: torch.Tensor) -> float:
@@ -182,9 +182,7 @@ def test_naming_costs_least_where_the_right_name_is_brightest(
     objects, present = torch.tensor(scene.objects), torch.tensor(scene.objects_mask)
     pairs = [Reference(colour=c, shape=s) for s in SHAPES for c in COLOURS]
     looks = torch.tensor([look(one) for one in pairs])
-    patch, inside = pointers.spots.patch_of(
-        torch.cat([objects[..., POSITION], objects[..., [HEIGHT]]], dim=-1)
-    )
+    patch, inside = pointers.spots.patch_of(middles(objects))
     assert inside[:, :, :4].all()
     maps = torch.zeros(1, len(pairs), 2, GRID[0] * GRID[1])
     none = torch.zeros(1, len(pairs), 6), torch.zeros(1, len(pairs), 2)
