@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -115,11 +116,14 @@ def plan_cells(
 def _plan_cell(
     source: str, policy: Policy, suite: Suite, arm: Arm, scope: Scope, key: CellKey
 ) -> CellPlan:
-    note = refusal(policy, suite, arm, key.n_objects) or no_scene(policy, arm, key)
+    note = refusal(policy, suite, arm, key.n_objects)
     if note:
         return CellPlan(key=key, note=note)
     world = world_of(policy, arm)
-    part = part_of(world, key.task)
+    part = key.task if len(TASKS[world.task].parts) > 1 else None
+    note = no_scene(world, key.n_objects, part)
+    if note:
+        return CellPlan(key=key, note=note)
     specs = evaluation_specs(scope.seed, key.n_objects, scope.episodes, part)
     role = Role(source=source, world=world, ablation=arm.ablation)
     return CellPlan(key=key, role=role, specs=tuple(specs))
@@ -181,21 +185,14 @@ def refusal(policy: Policy, suite: Suite, arm: Arm, n_objects: int) -> str:
         return str(error)
 
 
-def no_scene(policy: Policy, arm: Arm, key: CellKey) -> str:
+@cache
+def no_scene(world: EnvConfig, n_objects: int, part: str | None) -> str:
     """Why there is no scene to play, such as too few shapes for its rules; empty if there is."""
-    world = world_of(policy, arm)
     try:
-        TASKS[world.task].scene(
-            np.random.default_rng(0), world, key.n_objects, part_of(world, key.task)
-        )
+        TASKS[world.task].scene(np.random.default_rng(0), world, n_objects, part)
     except UserError as error:
         return str(error)
     return ""
-
-
-def part_of(world: EnvConfig, task: str) -> str | None:
-    """The part of the world's task that a cell is called for; None where there are no parts."""
-    return task if len(TASKS[world.task].parts) > 1 else None
 
 
 def _unknown_words(policy: Policy, world: EnvConfig) -> str:
