@@ -99,6 +99,13 @@ def test_in_the_box_means_at_rest_in_it_and_alone() -> None:
     assert judged.failed and not judged.success and judged.failure_reason() == "wrong_object"
 
 
+def test_another_object_may_be_pushed_aside_and_is_only_blamed_where_nothing_was_reached() -> None:
+    aside = {2: (PLACES[2][0] + 0.09, PLACES[2][1])}
+    both = state(moved={0: BOX, **aside}, raised={0: 0.006})
+    assert verdict(scene_for("place_in_box"), UP, *[both] * 4) == "success"
+    assert verdict(scene_for("place_in_box"), *[state(moved=aside)] * 4) == "wrong_object"
+
+
 def beside(relation: str, distance: float = 0.10, aside: float = 0.0) -> tuple[float, float]:
     """A place at this side of the blue mug."""
     along, (x, y) = np.array(DIRECTIONS[relation]), PLACES[1]
