@@ -61,7 +61,7 @@ class Spots(nn.Module):
         """Cross-entropy with the spots close to x, y, z (B, J, 3) [m], where they are known."""
         places = torch.cat([self.places.expand(len(tool), -1, -1), tool[:, None]], dim=1)
         right = torch.cdist(positions, places) < CLOSE  # (B, J, C + 1)
-        right = right & fits.isfinite()
+        right = right & fits.isfinite()  # and not on a patch that is to be ignored
         known = known & right.any(dim=-1)
         right = right | ~known[..., None]  # somewhere, so that gradients exist
         share = fits.masked_fill(~right, -torch.inf).logsumexp(-1) - fits.logsumexp(-1)  # (B, J)
