@@ -33,7 +33,7 @@ def _row(pool: Pool, seconds: Mapping[CellKey, float]) -> dict[str, Any]:
         "task": words.task_text(key.task),
         "steps": "–" if pool.mean_steps is None else f"{pool.mean_steps:.1f}",
         "seconds": "–" if took is None else f"{took:.2f}",
-        "failures": [f"{words.reason_text(reason)} {count}" for reason, count in failures],
+        "failures": [f"{reason.replace('_', ' ')} {count}" for reason, count in failures],
     }
 
 
