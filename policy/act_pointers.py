@@ -7,15 +7,15 @@ and the map a token that says where to look: two names, two lookups, whatever el
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from fetchlab.errors import UserError
-from fetchlab.policy.act import ActConfig, ActPolicy
+from fetchlab.policy.act import ActPolicy
+from fetchlab.policy.act_pointers_config import ActPointersConfig
 from fetchlab.policy.base import Array, Statistics, TrainingBatch
 from fetchlab.policy.counterexamples import undecided, unsaid_pairs
 from fetchlab.policy.goal_place import Aim, GoalPlace
@@ -24,7 +24,6 @@ from fetchlab.policy.mirror import mirrored
 from fetchlab.policy.named_words import NamedWords, muffled
 from fetchlab.policy.pointers import Found, Frames, Pointed, Pointers, Robot, middles, together
 from fetchlab.policy.references import Requests, are_meant, look
-from fetchlab.sim.cameras import CAMERAS
 from fetchlab.sim.language import read_phrase
 from fetchlab.sim.observation import (
     IS_BOX,
@@ -36,75 +35,7 @@ from fetchlab.sim.observation import (
 from fetchlab.tokenizers.base import TokenGroup
 from fetchlab.tokenizers.instruction import MAX_WORDS
 from fetchlab.tokenizers.objects import from_table_units, to_table_units
-from fetchlab.tokenizers.patch import PatchConfig, PatchTokenizer
-
-
-@dataclass(frozen=True, kw_only=True)
-class ActPointersConfig(ActConfig):
-    """Settings of the transformer policy with pointers; their losses are weighted in training.
-
-    It looks at the newest frame. With a history of 2 and `memory="first"` it also recalls where
-    the named objects were seen in the episode's first one, of which it keeps nothing else.
-    """
-
-    name: str = "act_pointers"
-    patch: PatchConfig = field(
-        default_factory=lambda: PatchConfig(
-            patch_size=4, first_channels=24, refinement=3, pooling=2
-        )
-    )
-    """finer than act's: a patch must not hold two objects, and shapes differ by a few pixels"""
-    position_query_weight: float = 0.0
-    pointing_weight: float = 0.0
-    d_feedforward: int = 384
-    place_weight: float = 4.0
-    """of the distances from where the simulator has the objects, and wants the named one"""
-    map_weight: float = 0.5
-    """of the maps' cross-entropy with the patches that show them"""
-    spot_weight: float = 0.25
-    """of the cross-entropy of what the cameras say together with the spots where they are"""
-    naming_weight: float = 0.25
-    """of telling what each object's patch shows"""
-    words_weight: float = 0.5
-    """of telling which words name an object"""
-    word_dropout: float = 0.15
-    """chance in training that a word which names no object is not heard: people say it otherwise"""
-    mirror: float = 0.5
-    """chance in training that a demonstration is seen in the mirror: more scenes from as many"""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.inputs != "pixels":
-            raise UserError(f"pointers look at pixels, got inputs {self.inputs!r}")
-        still, cameras = [c for c in CAMERAS if not CAMERAS[c].on_hand], self.env_config.cameras
-        if not set(still) & set(cameras):
-            raise UserError(
-                f"pointers need a camera that stands still, {' or '.join(still)}, got "
-                f"{', '.join(cameras)}: collect with --cameras {' '.join((still[0], *cameras))}"
-            )
-        for name in ("word_dropout", "mirror"):
-            if not 0 <= getattr(self, name) < 1:
-                raise UserError(f"{name} must be 0 to below 1, got {getattr(self, name)}")
-        env_config = self.env_config
-        if (env_config.history, env_config.memory) not in ((1, "recent"), (2, "first")):
-            raise UserError(
-                "pointers look at the newest frame, or at it and the first one: give "
-                "--history 2 --memory first, or --history 1"
-            )
-        if self.position_query_weight or self.pointing_weight:
-            raise UserError("pointers take the place of position queries: leave their weights at 0")
-        if not self.phrases:
-            raise UserError("pointers are taught with phrases: give some")
-
-    @property
-    def n_views(self) -> int:
-        """One frame at a time."""
-        return len(self.env_config.cameras)
-
-    @property
-    def recalls(self) -> bool:
-        """Whether it thinks back to the episode's first frame."""
-        return self.env_config.memory == "first"
+from fetchlab.tokenizers.patch import PatchTokenizer
 
 
 class Look(NamedTuple):
@@ -137,7 +68,8 @@ class ActPointersPolicy(ActPolicy):
             n_named=asked.n_places,
             n_readings=len(PROPRIOCEPTION),
             d_model=width,
-            remembers=config.recalls,
+            remembers=config.recalls and not config.looks_back,
+            looks_back=config.looks_back,
         )
         self.goal = GoalPlace(n_named=asked.n_places, d_model=width)
         self.box_name = nn.Parameter(torch.randn(width)) if asked.has_box else None
@@ -211,11 +143,16 @@ class ActPointersPolicy(ActPolicy):
         assert isinstance(self.eyes, PatchTokenizer)
         history, images = self.env_config.history, observations.images
         frames = np.split(images, history, axis=1) if images.shape[1] % history == 0 else [images]
-        newest = self.eyes.patches(replace(observations, images=frames[-1]))
-        if not self._weights.recalls:
-            return Frames(newest, None)
-        with torch.no_grad():
-            return Frames(newest, self.eyes.patches(replace(observations, images=frames[0])))
+        newest, first = (replace(observations, images=frames[place]) for place in (-1, 0))
+        back = self._weights.looks_back
+        seen = self._patches(newest, learn=not back)
+        return Frames(seen, self._patches(first, learn=back) if self._weights.recalls else None)
+
+    def _patches(self, observations: ObservationBatch, *, learn: bool) -> Tensor:
+        """Of one frame; a gradient flows only through the one in which names are looked for."""
+        assert isinstance(self.eyes, PatchTokenizer)
+        with torch.set_grad_enabled(learn and torch.is_grad_enabled()):
+            return self.eyes.patches(observations)
 
     def _robot(self, observations: ObservationBatch) -> Robot:
         tool = torch.tensor(observations.proprioception[:, TOOL], device=self.device)

@@ -12,7 +12,7 @@ from functools import singledispatch
 from fetchlab.errors import UserError
 from fetchlab.policy import goal_place, recall
 from fetchlab.policy.act import ActConfig
-from fetchlab.policy.act_pointers import ActPointersConfig
+from fetchlab.policy.act_pointers_config import ActPointersConfig
 from fetchlab.policy.cost_pieces import (
     Part,
     cache_bytes,

@@ -75,8 +75,10 @@ class Pointers(nn.Module):
         n_readings: int,
         d_model: int,
         remembers: bool,
+        looks_back: bool = False,
     ) -> None:
         super().__init__()
+        self.looks_back = looks_back
         self.taught = Pointing(cameras)
         self.rows, self.columns = grid
         self.spots = Spots(self.taught, *grid)
@@ -105,7 +107,8 @@ class Pointers(nn.Module):
 
     def forward(self, names: Tensor, frames: Frames, robot: Robot) -> Found:
         """The R named objects (B, R, D), in the images of the cameras that stand still."""
-        seen = self._still(frames.newest)
+        back = frames.first if self.looks_back else None
+        seen = self._still(frames.newest if back is None else back)
         pointed = self.point(names, seen, robot)
         if self.recall is not None and frames.first is not None:
             with torch.no_grad():  # it has its own lessons, wherever it is the newest

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from fetchlab.policy.act import ActConfig, ActPolicy
-from fetchlab.policy.act_pointers import ActPointersConfig, ActPointersPolicy
+from fetchlab.policy.act_pointers import ActPointersPolicy
+from fetchlab.policy.act_pointers_config import ActPointersConfig
 from fetchlab.policy.base import Statistics, TrainingBatch
 from fetchlab.policy.slot_mlp import SlotMlpConfig, SlotMlpPolicy
 from fetchlab.sim.config import EnvConfig

@@ -71,6 +71,17 @@ def test_a_policy_splits_what_it_sees_into_the_first_and_the_newest_frame() -> N
         policy.chunk(replace(observations, images=observations.images[:, :3]))
 
 
+@pytest.mark.parametrize(("task", "first_is_taught"), [("remember", True), ("fetch", False)])
+def test_the_frame_with_the_colours_is_the_one_that_teaches(
+    task: str, first_is_taught: bool
+) -> None:
+    policy = make_act_pointers(cameras=("front",), task=task, recalls=True)
+    frames = policy._frames(make_observations(1, cameras=2))
+    assert frames.first is not None
+    assert frames.first.requires_grad is first_is_taught
+    assert frames.newest.requires_grad is not first_is_taught
+
+
 def test_a_history_that_it_would_not_heed_is_refused() -> None:
     policy = make_act_pointers()
     for past in ({"history": 2}, {"history": 3, "memory": "first"}):

@@ -91,10 +91,12 @@ def pointers() -> Pointers:
     return make_pointers()
 
 
-def make_pointers(*, remembers: bool = False) -> Pointers:
+def make_pointers(*, remembers: bool = False, **more: bool) -> Pointers:
     """With two names and the cameras in any order."""
-    sizes = {"n_named": 2, "n_readings": len(PROPRIOCEPTION), "d_model": 16}
-    return Pointers(CAMERAS, GRID, **sizes, remembers=remembers)
+    readings = len(PROPRIOCEPTION)
+    return Pointers(
+        CAMERAS, GRID, n_named=2, n_readings=readings, d_model=16, remembers=remembers, **more
+    )
 
 
 def robot(x: float = 0.5, y: float = 0.0, z: float = 0.25) -> Robot:
@@ -204,3 +206,15 @@ def test_the_first_frame_changes_places_and_nothing_else_that_is_seen() -> None:
     assert (one.places - other.places).norm(dim=-1).min() > 1e-3
     for field in ("maps", "fits", "shares", "evidence"):
         torch.testing.assert_close(getattr(one, field), getattr(other, field))
+
+
+def test_where_colours_fade_names_are_looked_for_in_the_first_frame_alone() -> None:
+    torch.manual_seed(0)
+    pointers, names = make_pointers(looks_back=True), torch.randn(1, 2, 16)
+    one, other, first = (torch.randn(1, 3, 144, 16) for _ in range(3))
+    found, same = (pointers(names, Frames(newest, first), robot()) for newest in (one, other))
+    for mine, theirs in zip(found.pointed, same.pointed, strict=True):
+        torch.testing.assert_close(mine, theirs)
+    torch.testing.assert_close(found.tokens, same.tokens)
+    changed = pointers(names, Frames(one, other), robot())
+    assert (found.pointed.maps - changed.pointed.maps).abs().max() > 0.1
