@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from fetchlab.eval.benchmark.config import MOST_EPISODES
 from fetchlab.eval.benchmark.recipe import SCENES_SEED, WORLD
 from fetchlab.eval.benchmark.store import read_record
 from fetchlab.eval.decode import decode, read_object, value_of
-from fetchlab.eval.results import RESULTS, Cell, CellKey, Results, read_results, write_whole
+from fetchlab.eval.results import RESULTS, Cell, Results, by_training, read_results, write_whole
 from fetchlab.eval.suites import SUITES
 from fetchlab.policy.registry import POLICIES, is_scripted
 from fetchlab.sim.config import EnvConfig
@@ -216,9 +216,6 @@ def _benchmark_in(folder: Path) -> tuple[Results, dict[str, Any], int]:
 
 def summed(cells: Iterable[Cell]) -> tuple[EntryCell, ...]:
     """The cells of one policy, those of all its trainings together."""
-    groups: dict[CellKey, list[Cell]] = {}
-    for cell in cells:
-        groups.setdefault(replace(cell.key, training_seed=None), []).append(cell)
     return tuple(
         EntryCell(
             suite=key.suite,
@@ -230,5 +227,5 @@ def summed(cells: Iterable[Cell]) -> tuple[EntryCell, ...]:
             successes=tuple(cell.n_success for cell in group if cell.n_episodes),
             note=group[0].note,
         )
-        for key, group in groups.items()
+        for key, group in by_training(cells).items()
     )

@@ -8,8 +8,8 @@ import platform
 import shlex
 import sys
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, fields
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -111,6 +111,14 @@ class Cell(CellKey):
             raise UserError("it needs episodes and their ci95, or a note that says why not")
         if self.ci95 and not np.allclose(self.ci95, wilson(self.n_success, self.n_episodes)):
             raise UserError("ci95 is not that of its episodes")
+
+
+def by_training(cells: Iterable[Cell]) -> dict[CellKey, list[Cell]]:
+    """The cells of all trainings of a policy together, in the order of the seeds given."""
+    found: dict[CellKey, list[Cell]] = {}
+    for cell in cells:
+        found.setdefault(replace(cell.key, training_seed=None), []).append(cell)
+    return found
 
 
 def numbers_of(episodes: Sequence[Episode]) -> dict[str, Any]:

@@ -68,7 +68,7 @@ class ActPointersPolicy(ActPolicy):
             n_named=asked.n_places,
             n_readings=len(PROPRIOCEPTION),
             d_model=width,
-            remembers=config.recalls and not config.looks_back,
+            remembers=config.recalls,
             looks_back=config.looks_back,
         )
         self.goal = GoalPlace(n_named=asked.n_places, d_model=width)
@@ -146,7 +146,7 @@ class ActPointersPolicy(ActPolicy):
         newest, first = (replace(observations, images=frames[place]) for place in (-1, 0))
         back = self._weights.looks_back
         seen = self._patches(newest, learn=not back)
-        return Frames(seen, self._patches(first, learn=back) if self._weights.recalls else None)
+        return Frames(seen, self._patches(first, learn=back) if self._weights.sees_first else None)
 
     def _patches(self, observations: ObservationBatch, *, learn: bool) -> Tensor:
         """Of one frame; a gradient flows only through the one in which names are looked for."""

@@ -16,7 +16,8 @@ class ActPointersConfig(ActConfig):
     """Settings of the transformer policy with pointers; their losses are weighted in training.
 
     It looks at the newest frame. With a history of 2 and `memory="first"` it also recalls where
-    the named objects were seen in the episode's first one, of which it keeps nothing else.
+    the named objects were seen in the episode's first one, of which it keeps nothing else; where a
+    task's colours fade, that is where it looks for them.
     """
 
     name: str = "act_pointers"
@@ -74,11 +75,16 @@ class ActPointersConfig(ActConfig):
         return len(self.env_config.cameras)
 
     @property
-    def recalls(self) -> bool:
-        """Whether it thinks back to the episode's first frame."""
+    def sees_first(self) -> bool:
+        """Whether it sees the episode's first frame beside the newest."""
         return self.env_config.memory == "first"
 
     @property
     def looks_back(self) -> bool:
         """Whether names are looked for in the first frame: the later ones have lost the colours."""
-        return self.recalls and TASKS[self.env_config.task].fades
+        return self.sees_first and TASKS[self.env_config.task].fades
+
+    @property
+    def recalls(self) -> bool:
+        """Whether places seen in the newest frame are weighed with those of the first."""
+        return self.sees_first and not self.looks_back

@@ -120,7 +120,7 @@ def _act_pointers(config: ActPointersConfig, *, n_objects: int) -> Cost:
     eyes = plain.parts["eyes"]
     parts = {
         **plain.parts,
-        "eyes": eyes + replace(eyes, parameters=0) * config.recalls,  # of the first frame, too
+        "eyes": eyes + replace(eyes, parameters=0) * config.sees_first,  # of the first frame, too
         "encoder": encoder_block(block, n_context) * config.n_encoder_layers,
         "decoder": decoder_block(block, actions, words + told, n_context) * n_layers,
         "named_words": (

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.factories import (
     SENTENCES,
@@ -227,6 +227,7 @@ def test_parts_are_those_that_have_parameters() -> None:
     pooling=st.sampled_from([1, 2]),
     recalls=st.booleans(),
 )
+@example(task="remember", cameras=("front",), refinement=1, pooling=2, recalls=True)
 def test_pointers_cost_what_the_formulas_say(
     task: str, cameras: tuple[str, ...], refinement: int, pooling: int, recalls: bool
 ) -> None:

@@ -15,7 +15,7 @@ import contextlib
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import fmean
 from typing import Any, TypeVar
@@ -30,7 +30,7 @@ from fetchlab.eval.benchmark.config import (
 from fetchlab.eval.decode import decode, read_object, value_of
 from fetchlab.eval.fingerprint import fingerprint, refuse_difference
 from fetchlab.eval.gaze import Gaze
-from fetchlab.eval.results import PARTIAL, Cell, CellKey, check_folder, write_whole
+from fetchlab.eval.results import PARTIAL, Cell, CellKey, by_training, check_folder, write_whole
 from fetchlab.train.provenance import refuse_differences
 
 RECORD, TIMINGS, CELL_TIMES = "benchmark.json", "timings.json", "cell_times.json"
@@ -113,13 +113,16 @@ class Store:
 
     def seconds_an_episode(self, cells: Sequence[Cell]) -> dict[CellKey, float]:
         """The mean over the trainings, by cell without training seed, of what was played."""
-        times, found = self._times(CELL_TIMES), dict[CellKey, list[float]]()
-        for cell in cells:
-            took = times.get(self._cell_name(cell.key))
-            if cell.n_episodes and took is not None:
-                key = replace(cell.key, training_seed=None)
-                found.setdefault(key, []).append(took / cell.n_episodes)
-        return {key: fmean(some) for key, some in found.items()}
+        times = self._times(CELL_TIMES)
+        found = {
+            key: [
+                times[name] / cell.n_episodes
+                for cell in group
+                if cell.n_episodes and (name := self._cell_name(cell.key)) in times
+            ]
+            for key, group in by_training(cells).items()
+        }
+        return {key: fmean(some) for key, some in found.items() if some}
 
     def _cell_name(self, key: CellKey) -> str:
         return str(self._cell_path(key).relative_to(self.out / "cells").with_suffix(""))

@@ -22,7 +22,7 @@ from fetchlab.eval.benchmark.pairs import (
     halves,
     lessons,
 )
-from fetchlab.eval.results import Cell, CellKey
+from fetchlab.eval.results import Cell, CellKey, by_training
 from fetchlab.eval.statistics import Interval, SeedSpread, seed_spread, wilson
 
 
@@ -87,21 +87,13 @@ class Summary:
 def summarize(cells: Sequence[Cell]) -> Summary:
     """The summary of a benchmark's cells."""
     return Summary(
-        pools=tuple(map(_pool, _by_key(cells).values())),
+        pools=tuple(map(_pool, by_training(cells).values())),
         groups=tuple(_groups(cells)),
         contrasts=tuple(contrasts(cells)),
         lessons=tuple(lessons(cells)),
         full_names=tuple(full_names(cells)),
         duels=tuple(duels(cells)),
     )
-
-
-def _by_key(cells: Iterable[Cell]) -> dict[CellKey, list[Cell]]:
-    """The cells of all trainings of a policy together, in the order of the seeds given."""
-    found: dict[CellKey, list[Cell]] = {}
-    for cell in cells:
-        found.setdefault(replace(cell.key, training_seed=None), []).append(cell)
-    return found
 
 
 def _pool(cells: Sequence[Cell]) -> Pool:
